@@ -1,4 +1,4 @@
-"""Where a stream comes from or goes to, as users write it: ``parquet:events/`` → an `Address`."""
+"""The source or sink of a stream, as users write it: ``parquet:events/`` → an `Address`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXAMPLES = {
     "https": "https://HOST/PATH",
 }
 _ALONE = ("console", "stdin")
-"""Addresses without a place."""
+"""The addresses without a place."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _OPTIONS = re.compile(r"\?(?=[\w.-]+=)")
 _SERVERS = re.compile(r"[^\s:,/@]+:\d+(,[^\s:,/@]+:\d+)*|\[[0-9a-fA-F:]+\]:\d+")
@@ -36,11 +36,11 @@ _DATABASE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place that is read or written; prints as it can be shown, without a password.
+    """A place that is read or written; it prints without a password.
 
     `place` is a path, Kafka's ``host:port[,host:port]`` or a database's ``host:port/database``; `name` the
-    topics (with commas) or the table; `options` what the reader or writer is told besides. Of a
-    webhook `place` is the whole URL, and what is shown leaves out its query, which may hold a secret.
+    topics (with commas) or the table; `options` the further settings of the reader or writer. For a webhook
+    `place` is the whole URL, which is printed without its query, as that may hold a secret.
     """
 
     scheme: str
@@ -62,9 +62,9 @@ class Address:
 
 
 def address_of(text: str, known: tuple[str, ...], role: str) -> Address:
-    """The address that a text says, of one of the `known` schemes; `role` is its word in messages.
+    """The address of a text, with one of the `known` schemes; `role` is its word in messages.
 
-    A path without a scheme is of the format that its suffix says. Raises `DataError` for other texts.
+    The format of a path without a scheme is given by its suffix. Raises `DataError` for other texts.
     """
     if text in _ALONE and text in known:
         return Address(text)
@@ -91,7 +91,7 @@ def address_of(text: str, known: tuple[str, ...], role: str) -> Address:
 
 
 def _split_options(text: str) -> tuple[str, dict[str, str]]:
-    """The text before ``?key=value&…``, and the keys with their values; a glob's ``?`` is neither."""
+    """The text before ``?key=value&…``, and the keys with their values; a glob's ``?`` is not a separator."""
     match = _OPTIONS.search(text)
     if match is None:
         return text, {}

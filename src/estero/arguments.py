@@ -26,15 +26,15 @@ from estero.errors import legible
 Checked = TypeVar("Checked")
 
 LONGEST_SHOWN = 40
-"""Characters of a value that a message shows."""
+"""The number of characters of a value that a message shows."""
 
 
 def checked(what: Checked) -> Checked:
     """The function, or the class with its public methods, whose arguments are checked at each call.
 
     Raises TypeError, before the function runs, for an argument that its annotation does not allow. A single
-    string may stand for a sequence of strings. Annotations that say ``object`` or ``Any`` allow everything,
-    and so do names that only type checkers know, but for those of classes that messages have a word for.
+    string may stand for a sequence of strings. The annotations ``object`` and ``Any`` allow everything, and
+    so do names that only type checkers know, except for classes that messages have a word for.
     """
     if isinstance(what, type):
         for name, member in list(vars(what).items()):
@@ -74,7 +74,7 @@ class _Kind:
     of_class: bool = False
 
     def refused(self, value: object) -> str:
-        """The words for a value that is not allowed; of a list also its first part that is not."""
+        """The words for a value that is not allowed; for a list also its first part that is not."""
         text = shown(value)
         if self.part is not None and isinstance(value, list | tuple):
             wrong = next((part for part in value if not self.part.allows(part)), None)
@@ -84,7 +84,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """What each argument of a function may be: those by place, the rest of them, and those by name."""
+    """The kinds of a function's arguments: positional ones, further positional ones, and those by name."""
 
     name: str
     places: tuple[tuple[str, _Kind], ...]
@@ -94,7 +94,7 @@ class _Arguments:
 
     @classmethod
     def of(cls, function: Any) -> _Arguments:
-        """What the annotations of a function say."""
+        """The kinds given by the annotations of a function."""
         places, rest, named, others = [], None, {}, None
         for name, parameter in signature(function).parameters.items():
             text = parameter.annotation
@@ -113,7 +113,7 @@ class _Arguments:
         return cls(f"{name}()", tuple(places), rest, named, others)
 
     def check(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """Raises TypeError for the first argument that is not what it may be.
+        """Raises TypeError for the first argument that is not of an allowed kind.
 
         Raises ValueError for a value of the right type that is not among the constants allowed.
         """
@@ -135,11 +135,11 @@ class _Arguments:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: constants as they are, others by their class."""
+    """A value for a message: constants unchanged, others by their class."""
     if value is None or isinstance(value, str | int | float | bytes):
         try:
             text = legible(repr(value))
-        except ValueError:  # an integer of more digits than Python writes
+        except ValueError:  # an integer with more digits than Python prints
             return "an integer of thousands of digits"
         return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
     return f"{_article(type(value).__name__)} {legible(type(value).__name__)}"
@@ -173,7 +173,7 @@ _SAID: Final = {
     "CEA": "an automaton without registers",
     "Node": "a q-tree",
 }
-"""Classes as messages call them; those that are left out are for the package itself."""
+"""The names of classes in messages; those left out are for the package itself."""
 _INTERNAL: Final = {
     *("Pattern", "QueryTree", "ConjunctiveTree", "Range", "Statement", "QueryBuilder", "Strategy", "Consume"),
 }
@@ -204,7 +204,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_answer(value: Any) -> bool:
-    """Whether a value can be drawn as an answer; strings, lists and frames can be counted in, too."""
+    """Whether a value can be drawn as an answer; strings, lists and frames have a `count`, too."""
     countable = hasattr(value, "__iter__") and hasattr(value, "count")
     return countable and type(value) not in (str, bytes, list, tuple, range) and not hasattr(value, "columns")
 
@@ -342,7 +342,7 @@ def _generic(name: str, parts: list[_Kind]) -> _Kind:
 
 
 def _is_of(part: _Kind, value: Any) -> bool:
-    """Whether a value is a collection of such parts; an iterator is not read to find out."""
+    """Whether a value is a collection of such parts; an iterator is not consumed to find out."""
     if isinstance(value, str):
         return part.allows(value)
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable) or hasattr(value, "columns"):

@@ -1,4 +1,4 @@
-"""A small stream that looks like one, for `estero demo`, the README and tests: a cold night on five farms."""
+"""A small realistic stream for `estero demo`, the README and tests: a cold night on five farms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 STATIONS = ("Los Aromos", "El Peral", "Santa Ines", "Quebrada", "La Cumbre")
 BEGIN = datetime(2025, 6, 20, 14, tzinfo=UTC)
 ROUNDS = 134
-"""Readings of each kind by each station, ten minutes apart: 2,010 in all, over 22 hours."""
+"""The number of readings of each kind by each station, ten minutes apart: 2,010 in all, over 22 hours."""
 
 QUERY = """\
 SELECT calm[time, value], damp[time, value], frost[time, value]
@@ -20,7 +20,7 @@ FILTER calm[value < 0.5] AND damp[value >= 96] AND frost[value < 0]
 PARTITION BY [station]
 WITHIN 20 MINUTES
 """
-"""The wind drops, the air is damp, and then the temperature is below zero, at one station: frost."""
+"""The query for frost: wind drops, the air is damp, then it is below zero, at one station."""
 
 _SEED = 1
 
@@ -52,7 +52,7 @@ def events() -> pa.Table:
 
 
 def _drift(random: np.random.Generator, size: float) -> NDArray[np.float64]:
-    """Noise in which neighbours resemble each other, as in the weather."""
+    """Noise in which adjacent values resemble each other, as in the weather."""
     noise = random.normal(0, size, ROUNDS + 5)
     return np.convolve(noise, np.ones(6) / np.sqrt(6), mode="valid")
 

@@ -1,6 +1,6 @@
-"""What can go wrong, as values: one base class, places in texts and files as data; and how it is shown.
+"""Errors as values: one base class, places in texts and files as data; and how they are shown.
 
-Text from data is shown as people read it: what would steer a terminal, or cannot be printed, is spelled out.
+Text from data is shown safely: characters that would control a terminal, or cannot be printed, are escaped.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class EsteroError(Exception):
     """The base of every error that Estero raises on purpose."""
 
     def _repr_html_(self) -> str:
-        """The error as a notebook shows it, if it is a value there: its places stand under each other."""
+        """The error as a notebook shows it if it is a value there, with places aligned under the text."""
         from html import escape  # 2 ms, for notebooks only
 
         return f"<pre>{escape(str(self))}</pre>"
 
 
 class QueryError(EsteroError):
-    """Something is wrong with a query, at one place of its text.
+    """An error in a query, at one place of its text.
 
-    `message` says what is wrong in one sentence; `found` is the piece of text there; `expected`
-    says what could stand there; `hint` says how to mend it. `others` are the further errors of the
-    same text, in order of place. In a set of rules `rule` is the name of the rule, or its file.
-    ``str(error)`` renders the line with a caret under the place.
+    `message` says what is wrong in one sentence; `found` is the piece of text there; `expected` says what
+    could stand there; `hint` says how to fix it. `others` are the further errors of the same text, in order
+    of place. In a set of rules `rule` is the name of the rule, or its file. ``str(error)`` renders the line
+    with a caret under the place.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class QueryError(EsteroError):
 
 
 class DataError(EsteroError):
-    """Something is wrong with the events: names the file, the row and the column where known.
+    """An error in the events: names the file, the row and the column if known.
 
-    `row` counts data rows from 1 as the reader of the file would (the header is not a row); `line`
-    is the line of a text file, from 1.
+    `row` counts data rows from 1 as the reader of the file would (the header is not a row); `line` is the
+    line of a text file, from 1.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class DataError(EsteroError):
 
 
 class EnvironmentProblem(EsteroError):
-    """Something outside Estero is missing (Java, a package); says what to install."""
+    """An error for a missing part of the environment (Java, a package); says what to install."""
 
 
 class MissingPackage(EnvironmentProblem, ImportError):
-    """A package is not installed that comes with one of Estero's extras; says which."""
+    """An error for a package of one of Estero's extras that is not installed; says which."""
 
 
 Extra = Literal[
@@ -146,11 +146,11 @@ _PACKAGES: Final[dict[Extra, tuple[str, ...]]] = {
 }
 """The packages of each extra (pyproject.toml) that are looked for before they are used."""
 _MODULES: Final = {"pySigma": "sigma.collection", "opentelemetry-api": "opentelemetry.metrics"}
-"""What packages are imported as, where that is another name; that of pySigma is a part of a namespace."""
+"""The module names of packages, if they differ; that of pySigma is part of a namespace."""
 
 
 def require(extra: Extra, purpose: str) -> None:
-    """Raises `MissingPackage` where a package of an extra is not installed; `purpose` begins its sentence."""
+    """Raises `MissingPackage` if a package of an extra is not installed; `purpose` begins its sentence."""
     for package in _PACKAGES[extra]:
         if find_spec(_MODULES.get(package, package)) is None:
             raise MissingPackage(
@@ -159,7 +159,7 @@ def require(extra: Extra, purpose: str) -> None:
 
 
 class LimitExceeded(EsteroError):
-    """A stated limit was reached (automaton states, memory); says which and how to go on.
+    """An error for a limit that was reached (automaton states, memory); says which and how to go on.
 
     `answer` is that of the push after which a recognizer holds too much, else None.
     """
@@ -170,11 +170,11 @@ class LimitExceeded(EsteroError):
 
 
 class EsteroWarning(UserWarning):
-    """Something that is allowed, and probably not meant; the command line says it in a line."""
+    """A warning of something allowed but probably not intended; the command line prints it in a line."""
 
 
 def warn(message: str) -> None:
-    """Warns of something with an `EsteroWarning`, at the place in the user's code that leads here."""
+    """Issues an `EsteroWarning` at the place in the user's code that leads here."""
     frame, level = sys._getframe(1), 2  # noqa: SLF001 (what `warnings` itself looks at)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "estero":
         frame, level = frame.f_back, level + 1
@@ -182,13 +182,13 @@ def warn(message: str) -> None:
 
 
 WIDTH: Final = 100
-"""The most characters of a line that are shown; a longer one is cut around the place."""
+"""The longest line that is shown; a longer one is cut around the place."""
 
 
 def render_error(error: QueryError) -> str:
-    """The error for people to read, followed by its `others`, an empty line between two.
+    """The error for people to read, followed by its `others`, with an empty line between two.
 
-    Carets stand under the place as a terminal shows it: tabs stay tabs, wide characters take two.
+    Carets are aligned with the place as a terminal shows it: tabs stay tabs, wide characters take two cells.
     """
     return "\n\n".join(map(_paragraph, (error, *error.others)))
 
@@ -214,7 +214,7 @@ def _paragraph(error: QueryError) -> str:
 def _line_of(error: QueryError) -> tuple[str, str, int, int]:
     """The number and text of the line where the error starts, and the range of columns in it."""
     place = min(error.span.start, len(error.text))
-    if not error.text[:place].strip():  # an error without a place of its own is at the first word
+    if not error.text[:place].strip():  # an error without a place is at the first word
         place += len(error.text[place:]) - len(error.text[place:].lstrip())
     first = error.text.rfind("\n", 0, place) + 1
     last = error.text.find("\n", place)
@@ -255,11 +255,11 @@ _UNPRINTED = re.compile(
     "\ud800-\udfff]"  # halves of characters, and bytes that are no UTF-8
 )
 _BYTES = range(0xDC80, 0xDD00)
-"""What stands for bytes 0x80 to 0xFF that are no UTF-8 (PEP 383, surrogateescape)."""
+"""The characters that represent bytes 0x80 to 0xFF that are not UTF-8 (PEP 383, surrogateescape)."""
 
 
 def legible(text: str, *, lines: bool = False) -> str:
-    r"""The text with escapes in place of what no terminal should get; with `lines` its line ends stay.
+    r"""The text with escapes in place of characters unsafe for a terminal; with `lines` it keeps line ends.
 
     >>> legible("a\x1b[31m\nb")
     'a\\x1b[31m\\nb'

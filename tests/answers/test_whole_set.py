@@ -301,10 +301,10 @@ MISTAKES: dict[str, str] = {
     "sum(*)": "sum(*): of * there is only count(*)",
     "sum(start_time)": "sum(start_time): times are not added up: write min(start_time) or max(start_time)",
     "sum(a)": "sum(a): events have no value: name an attribute, or write count(a)",
-    "sum(a.type)": "sum(a.type): a.type is not a number: count, min and max can be asked of it",
+    "sum(a.type)": "sum(a.type): a.type is not a number: only count, min and max apply to it",
     "sum(a.w)": "sum(a.w): the events a show no attribute w: they show type, time, v, price, f",
     "sum(c.v)": "sum(c.v): the answer has no label c.v: its labels are a, b",
-    "max(avg(a.v))": "max(avg(a.v)): an average in a complex event is asked by SELECT, not here",
+    "max(avg(a.v))": "max(avg(a.v)): an average within a complex event belongs in SELECT, not here",
     "max(sum(duration))": "max(sum(duration)): duration is not a value of the events of a label, such as "
     "x.amount",
     "sum(a.v": "sum(a.v is not an aggregate: write count, sum, min, max or avg of an attribute, such as "
@@ -335,7 +335,7 @@ ASKED: dict[str, tuple[Any, str]] = {
     ),
     "held": (
         lambda: answer().top(1, by="duration").aggregate(n="count(*)"),
-        "aggregate() is not asked of rows that are held: ask the answer of query.run",
+        "aggregate() is not available for rows in memory: use the answer of query.run",
     ),
     "no time": (
         lambda: estero.query("SELECT * WHERE A").run(STREAM, type="type").top(1, by="duration"),

@@ -137,7 +137,7 @@ def test_equalities_are_one_class_only_where_what_they_share_is_never_missing() 
         ),
         (
             "(A+ AS x ; (B AS y)?) ALL C FILTER x.k = y.k",
-            "x.k = y.k asks nothing of several events where others are missing",
+            "x.k = y.k requires nothing of several events if others are missing",
         ),
         ("A ALL B FILTER A.many = B.many", "values of many are not all of one comparable kind"),
     ],

@@ -25,11 +25,11 @@ NOTES = [
     ("SELECT * WHERE A+ UNLESS B+", ["A+ may leave out"]),
     (
         "SELECT NEXT * WHERE A+ AS x ; B FILTER avg(x.v) > 2",
-        ["avg(x.v) > 2 is asked of each complex event before NEXT chooses, and A+ may leave out any event"],
+        ["avg(x.v) > 2 is checked on each complex event before NEXT chooses, and A+ may leave out any event"],
     ),
     (
         "SELECT SHORTEST * WHERE A{10,} AS x ; B FILTER count(DISTINCT x.u) <= 5",
-        ["count(DISTINCT x.u) <= 5 is asked of each complex event before SHORTEST chooses, and A{10,} may"],
+        ["count(DISTINCT x.u) <= 5 is checked on each complex event before SHORTEST chooses, and A{10,} may"],
     ),
     (
         "SELECT * WHERE A+ PARTITION BY [k] WITHIN 5 EVENTS LIMIT 2",

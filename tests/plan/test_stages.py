@@ -42,7 +42,7 @@ def test_a_sample_has_as_many_conditions_as_a_number_has_bits() -> None:
 
 def test_partial_matches_are_told_of_ceql_alone() -> None:
     query = estero.eql('sequence [any where c == "A"] [any where c == "B"]')
-    said = "partial matches, funnels and reasons why not are told of queries in CEQL, not of those in EQL"
+    said = "partial matches, funnels and reasons why not are available for queries in CEQL, not in EQL"
     answer = query.run(EVENTS, **LAYOUT)
     for ask in (answer.funnel, answer.partials, answer.why_not):
         with pytest.raises(estero.QueryError) as caught:

@@ -128,7 +128,7 @@ def test_streams_are_a_clause() -> None:
     ("text", "reason"),
     [
         ("(A AS a ; B AS b ; C AS c FILTER a.m + c.m < b.m)+", "in each instance of its part"),
-        ("A AS a ; B AS b FILTER a.m + 1 < b.m KEEP [b]", "no labels say of which events"),
+        ("A AS a ; B AS b FILTER a.m + 1 < b.m KEEP [b]", "no labels tell which events"),
         ("A AS a ; NOT(C) FOR 3 [t]", "what does not happen is no part of a transition"),
         ("A AS a ; NOT(C AS c FILTER c.k = a.k) ; B", "not: c.k = a.k"),
     ],

@@ -130,10 +130,10 @@ def test_what_has_no_best_is_refused(spark: SparkSession) -> None:
             asked(stream, "SELECT * WHERE Event ORDER BY duration LIMIT 2", time="timestamp")
     with pytest.raises(ValueError, match=r"^ORDER BY … LIMIT lists the best alone: leave share out$"):
         recognize(frame, best, **LAYOUT, share=2)
-    with pytest.raises(ValueError, match=r"^ORDER BY is of complex events: leave partials=True out$"):
+    with pytest.raises(ValueError, match=r"^ORDER BY ranks complex events: leave partials=True out$"):
         recognize(frame, best, **LAYOUT, partials=True)
     with pytest.raises(QueryError, match=r"the events a show no attribute x: they show t") as refused:
         recognize(frame, best.replace("*", "a[t], b"), **LAYOUT)
     assert refused.value.hint == "ORDER BY looks at what SELECT shows: SELECT * shows everything"
-    with pytest.raises(QueryError, match=r"^rule one: ORDER BY is of an answer to all events"):
+    with pytest.raises(QueryError, match=r"^rule one: ORDER BY ranks the answer to all events"):
         recognize(frame, estero.rules({"one": best}), **LAYOUT)

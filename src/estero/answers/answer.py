@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from estero.plots import Picture
 
 SKIPPED_BY_READING = 100_000
-"""A slice that begins no later reads and drops what is before it; one further on goes by the counts."""
+"""The largest start of a slice that is reached by reading and dropping; later ones by counting."""
 
 _PREVIEWED = 10
-"""The complex events that a notebook shows."""
+"""The number of complex events that a notebook shows."""
 
 
 @dataclass(slots=True)
 class _Whole:
-    """A run and what is known of it; shared by all answers that are parts of it."""
+    """A run with its known counts, shared by all answers that are parts of it."""
 
     run: Run
     total: int | None = field(default=None)
@@ -227,16 +227,16 @@ class Answer(Batches):
 
     @property
     def _is_whole(self) -> bool:
-        """Whether this is the whole answer, and no part of it."""
+        """Whether this is the whole answer and not a part of it."""
         return self._picked is None and self._start == 0 and self._stop is None
 
     def _whole_set(self, asked: str) -> WholeSet:
-        """The run, if this is the whole answer, and it can be asked about all complex events together."""
+        """The run, if this is the whole answer and can be asked about all complex events together."""
         if not self._is_whole:
             raise ValueError(f"{asked} needs the whole answer, not a part of it")
         if isinstance(self._run, WholeSet):
             return self._run
-        raise ValueError(f"{asked} is not asked of rows that are held: ask {self._run.whole_answer}")
+        raise ValueError(f"{asked} is not available for rows in memory: use {self._run.whole_answer}")
 
     def funnel(self, *, by_partition: bool = False, by: Sequence[str] = (), chosen: bool = False) -> Funnel:
         """The number of starts that reach each step of the sequence, in one row for each step.
@@ -385,7 +385,7 @@ class Answer(Batches):
         )
 
     def _clock(self) -> pa.DataType | None:
-        """The type of the times; None without a time."""
+        """The type of the times; None if there is no time."""
         schema = self.schema
         return schema.field("start_time").type if AnswerColumns.of(schema).has_time else None
 
@@ -410,7 +410,7 @@ class Answer(Batches):
         return pa.Table.from_batches(batches, self.schema)
 
     def _has(self, place: int) -> bool:
-        """Whether `place` can be in this part; for an open end only reading shows it."""
+        """Whether `place` can be in this part; for an open end only reading decides that."""
         if self._picked is not None:
             return 0 <= place < len(self._picked)
         return place >= 0 and (self._stop is None or self._start + place < self._stop)
@@ -444,7 +444,7 @@ class Answer(Batches):
 class Undecided(Answer):
     """Complex events that wait for a deadline (`Answer.undecided`): an answer that equals its count.
 
-    It compares with numbers, too, as its count does.
+    It can be compared with numbers as well, like its count.
     """
 
     def __eq__(self, other: object) -> bool:

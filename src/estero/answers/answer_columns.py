@@ -1,4 +1,4 @@
-"""Where the columns of an answer are."""
+"""The positions of the columns of an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from estero.answers.report import (
 
 @dataclass(frozen=True, slots=True)
 class AnswerColumns:
-    """Where the columns of an answer are: labels and partition columns by name, in order.
+    """The positions of the columns of an answer: labels and partition columns by name, in order.
 
     `stages` are the columns of the labels that are stages, in order.
     """

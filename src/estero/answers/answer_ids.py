@@ -1,4 +1,4 @@
-"""Ids of answers: the same whenever an answer is given again, so that one that came twice is known."""
+"""Ids of answers, which stay the same when an answer is given again, so that repetitions are recognized."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ID: Final = "answer_id"
 
 
 class AnswerIds:
-    """The ids of the answers to one batch of events: digests of where they come from, and of their columns.
+    """The ids of answers to one batch of events: digests of its origin and of the answers' columns.
 
-    Answers that are alike in these columns are numbered.
+    Answers with equal columns are numbered.
     """
 
     def __init__(self, *origin: object) -> None:
@@ -37,7 +37,7 @@ class AnswerIds:
 
 
 def refuse_taken(answers: pa.Schema, names: Sequence[str], who: str) -> None:
-    """Raises `DataError` where answers have a column already that `who` adds."""
+    """Raises `DataError` if answers already have a column that `who` adds."""
     for name in names:
         if name in answers.names:
             raise DataError(

@@ -1,4 +1,4 @@
-"""Answers, complex events, rows and tables of Arrow as notebooks show them."""
+"""The HTML of answers, complex events, rows and Arrow tables in notebooks."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from estero.markup.style import shown
 from estero.markup.tables import MOST_COLUMNS, Column, Dates, Row, named_values, null, share, table
 
 _EVENTS_PER_CELL: Final = 4
-"""The most events that a cell shows of a label."""
+"""The largest number of events of a label that a cell shows."""
 _EVENTS_ALONE: Final = 20
-"""The most that are shown of a label where one complex event is shown."""
+"""The largest number of events of a label that are shown for a single complex event."""
 _STEPS: Final = 200
-"""The most rows of a funnel that are shown."""
+"""The largest number of rows of a funnel that are shown."""
 _ATTRIBUTES: Final = 12
-"""The most attributes that are shown of an event."""
+"""The largest number of attributes of an event that are shown."""
 _LINE: Final = 60
-"""The most characters of an attribute that are shown, as each event is one line."""
+"""The largest number of characters of an attribute that are shown, because each event is one line."""
 
 Place = tuple[pa.RecordBatch, int]
 """A batch of an answer and a row in it."""
 
 
 def answer_html(schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, most: int, count: int | None) -> str:
-    """The first `most` complex events as a table; one more is read to say whether there are more.
+    """The first `most` complex events as a table; one more is read to find out whether there are more.
 
-    `count` is how many there are, if that is known.
+    `count` is their number, if that is known.
     """
     rows = list(islice(((batch, row) for batch in batches for row in range(batch.num_rows)), most + 1))
     if not rows:
@@ -53,14 +53,14 @@ def answer_html(schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, most: i
 
 
 def complex_event_html(batch: pa.RecordBatch, row: int) -> str:
-    """One complex event: where it is, its timeline, and the events under each label."""
+    """One complex event: its start and end, its timeline, and the events under each label."""
     return shown(_Answer.of(batch.schema, [(batch, row)]).alone())
 
 
 def rows_html(
     schema: pa.Schema, labels: Iterable[str], batches: Iterable[pa.RecordBatch], *, most: int
 ) -> str:
-    """The first `most` marked events as a table, those of one complex event together.
+    """The first `most` marked events as a table, grouped by complex event.
 
     The columns are those of `RowsLayout`: the complex event, the label, and the position if there is one.
     """
@@ -152,7 +152,7 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Some rows of an answer, with all that they have in common."""
+    """Some rows of an answer, with the properties that they share."""
 
     schema: pa.Schema
     rows: Sequence[Place]
@@ -180,12 +180,12 @@ class _Answer:
 
     @property
     def order(self) -> list[tuple[int, pa.Field]]:
-        """The columns with their numbers: those of labels come last."""
+        """The columns with their numbers; those of labels come last."""
         return sorted(enumerate(self.schema), key=lambda column: label_of(column[1]) is not None)
 
     @property
     def ends(self) -> int:
-        """How many columns say where a complex event starts and ends; the timeline stands behind them."""
+        """The number of columns for the start and end of a complex event; the timeline comes after them."""
         return 4 if self.layout.has_time else 2
 
     def table(self) -> Html:
@@ -223,7 +223,7 @@ class _Answer:
 
     @property
     def _attributes(self) -> int:
-        """How many attributes are shown of the events under each label, so that all labels can be seen."""
+        """The number of attributes shown of events under each label, so that all labels can be seen."""
         labels = max(1, len(self.colours.places))
         return min(_ATTRIBUTES, max(2, (MOST_COLUMNS - len(self.schema)) // labels - 1))
 
@@ -242,7 +242,7 @@ class _Answer:
         return columns
 
     def _row(self, place: Place, dates: Sequence[Dates]) -> list[object]:
-        """The cells of a row; times of events stand without the date on which it starts."""
+        """The cells of a row; the times of events omit the date on which the row starts."""
         batch, row = place
         start = self._start(place)
         cells: list[object] = []
@@ -279,7 +279,7 @@ class _Answer:
 
 
 def _positions(events: pa.StructArray, most: int) -> Html:
-    """Where the events are, of a label under which nothing is shown that is not shown elsewhere."""
+    """The positions of the events of a label, if the other columns show everything else about them."""
     positions = positions_in(events.slice(0, most)).to_pylist()
     more = f" … {len(events) - most:,} more" if len(events) > most else ""
     return element("span", ", ".join(f"#{position}" for position in positions), more, class_="at")

@@ -1,4 +1,4 @@
-"""What is asked of all complex events together, read from a text: ``sum(x.amount)``, ``max(duration)``."""
+"""Aggregates over all complex events together, parsed from a text: ``sum(x.amount)``, ``max(duration)``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THE_SAME: Final = {
     ("min", "min"): "min",
     ("max", "max"): "max",
 }
-"""Aggregates of aggregates that are one over all events of all complex events."""
+"""The aggregates of aggregates that equal one aggregate over all events of all complex events."""
 _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 
 
@@ -29,8 +29,9 @@ _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 class Operand:
     """``duration``, ``start_time``, ``end_time``, ``*`` (`whole`), or the events of a label.
 
-    `label` is the number of the label among those of the answer, `attribute` that of an attribute among those
-    that the label shows; None for the events themselves. `numeric` says that its values can be added up.
+    `label` is the number of the label among those of the answer, and `attribute` that of an attribute among
+    those that the label shows, or None for the events themselves. `numeric` says that its values can be
+    added.
     """
 
     whole: str | None = None
@@ -41,7 +42,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """``outer(operand)``, or ``outer(inner(operand))`` of what `inner` is in one complex event."""
+    """``outer(operand)``, or ``outer(inner(operand))`` with `inner` an aggregate within a complex event."""
 
     text: str
     outer: str
@@ -50,7 +51,7 @@ class Asked:
 
 
 def asked(text: str, schema: pa.Schema) -> Asked:
-    """An aggregate over the complex events of an answer with this schema; ValueError where it is none."""
+    """An aggregate over the complex events of an answer with this schema; ValueError if the text is none."""
     outer, inside = _call(text)
     if _CALL.fullmatch(inside) is None:
         operand = _operand(text, inside, schema)
@@ -58,7 +59,7 @@ def asked(text: str, schema: pa.Schema) -> Asked:
         return Asked(text, outer, operand)
     inner, within = _call(inside)
     if inner == "avg":
-        raise ValueError(f"{text}: an average in a complex event is asked by SELECT, not here")
+        raise ValueError(f"{text}: an average within a complex event belongs in SELECT, not here")
     operand = _of_events(text, within, schema)
     _check(text, inner, within, operand)
     if outer == inner == "count":
@@ -71,7 +72,7 @@ def asked(text: str, schema: pa.Schema) -> Asked:
 
 
 def ranking(text: str, schema: pa.Schema) -> Asked:
-    """What complex events are ranked by: ``duration``, ``sum(x.amount)``, ``count(x)``; else ValueError."""
+    """The ranking of complex events: ``duration``, ``sum(x.amount)``, ``count(x)``; else ValueError."""
     if text.strip() in WHOLE:
         return Asked(text, "max", _operand(text, text, schema))
     call = _CALL.fullmatch(text)
@@ -85,7 +86,7 @@ def ranking(text: str, schema: pa.Schema) -> Asked:
 
 
 def _call(text: str) -> tuple[str, str]:
-    """The function and what is in its brackets."""
+    """The name of a function and the text between its brackets."""
     call = _CALL.fullmatch(text)
     if call is None or call[1].lower() not in AGGREGATES:
         known = f"{', '.join(AGGREGATES[:-1])} or {AGGREGATES[-1]}"
@@ -97,7 +98,7 @@ def _call(text: str) -> tuple[str, str]:
 
 
 def _check(text: str, function: str, inside: str, operand: Operand) -> None:
-    """Raises ValueError where a function cannot be computed of an operand."""
+    """Raises ValueError if a function cannot be applied to an operand."""
     name = inside.strip()
     if function == "count":
         return
@@ -108,11 +109,11 @@ def _check(text: str, function: str, inside: str, operand: Operand) -> None:
     if operand.whole is None and operand.attribute is None:
         raise ValueError(f"{text}: events have no value: name an attribute, or write count({name})")
     if function in ("sum", "avg") and operand.attribute is not None and not operand.numeric:
-        raise ValueError(f"{text}: {name} is not a number: count, min and max can be asked of it")
+        raise ValueError(f"{text}: {name} is not a number: only count, min and max apply to it")
 
 
 def _of_events(text: str, inside: str, schema: pa.Schema) -> Operand:
-    """What an aggregate in one complex event is asked of: not what is one value there."""
+    """The operand of an aggregate within one complex event, which is not a single value there."""
     operand = _operand(text, inside, schema)
     if operand.whole is not None:
         raise ValueError(
@@ -122,7 +123,7 @@ def _of_events(text: str, inside: str, schema: pa.Schema) -> Operand:
 
 
 def _operand(text: str, inside: str, schema: pa.Schema) -> Operand:
-    """What is between the brackets."""
+    """The operand between the brackets."""
     name = inside.strip()
     timed = START_TIME in schema.names and label_of(schema.field(START_TIME)) is None
     if name == EVERYTHING:

@@ -1,4 +1,4 @@
-"""The rows of an answer as objects, as iteration gives them."""
+"""The rows of an answer as the objects that iteration gives."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class ComplexEvent:
         return complex_event_html(self._batch, self._row)
 
     def places_shown(self) -> dict[str, Any]:
-        """Start and end, times, the values of the partition and of SELECT, to be shown (`shown_values`)."""
+        """Start and end, times, values of the partition and of SELECT, printable (`shown_values`)."""
         first = 4 if self._layout.has_time else 2
         columns = [*range(first), *self._layout.partition.values()]
         columns += [] if self._layout.suppressed is None else [self._layout.suppressed]
@@ -151,7 +151,7 @@ class ComplexEvent:
         return {self._batch.schema.names[column]: self._shown(column) for column in columns}
 
     def events_shown(self, label: str) -> Events:
-        """The events under a label, to be shown."""
+        """The events under a label, in printable form."""
         events: Events = self._shown(self._layout.labels[label])
         return events
 

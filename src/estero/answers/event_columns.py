@@ -1,4 +1,4 @@
-"""Columns of kept events, from which values are taken by row: what a column asks for is worked out once."""
+"""Columns of kept events, from which values are taken by row, with the way to take them decided only once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EventColumns:
         self._numbers: dict[str, NDArray[np.int64]] = {}
 
     def taken(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-        """Columns of the events in these rows, plain; of few rows by one call, as calls cost most then."""
+        """The columns of the events in these rows, plain; few rows take one call, as calls dominate."""
         if not names:
             return []
         if rows.size <= FEW_ROWS:
@@ -53,7 +53,7 @@ class EventColumns:
 
 
 def _take_of(name: str, column: pa.Array) -> Take:
-    """What takes rows of a column; positions that ascend without gaps are counted."""
+    """A function that takes rows of a column; positions that ascend without gaps are computed instead."""
     if name == POSITION and len(column):
         positions = numbers_in(column)
         first = int(positions[0])

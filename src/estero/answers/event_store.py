@@ -1,4 +1,4 @@
-"""The relevant events that are kept until they are shown, or asked for again."""
+"""The relevant events, kept until they are shown or read again."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Single = tuple[int, ClassifiedRow]
 class EventStore:
     """The relevant events of the window, addressed by sequence number: 0, 1, 2, … over the run.
 
-    `schema` is that of the classified batches; key hashes, bits and values are not kept, but for those that
-    are asked for (`also`). Batches are kept as they come, and nothing is copied until events are taken, but
-    where many small ones are joined.
+    `schema` is that of the classified batches; key hashes, bits and values are not kept, except for the
+    columns in `also`. Batches are kept as they come, and nothing is copied until events are taken, except
+    where many small batches are joined.
     """
 
     def __init__(self, schema: pa.Schema, also: Sequence[str] = ()) -> None:
@@ -64,7 +64,7 @@ class EventStore:
             self._put_together()
 
     def _put_together(self) -> None:
-        """Makes a batch of the single events that are kept last."""
+        """Makes one batch of the last events that were kept singly."""
         if self._single:
             single, self._single = self._single, []
             self._keep(self._as_batch(single), self.next - len(single))
@@ -82,7 +82,7 @@ class EventStore:
 
     @staticmethod
     def _are_small(older: pa.RecordBatch, newer: pa.RecordBatch) -> bool:
-        """Whether to join the last two batches: sizes stay descending, so few copies are made."""
+        """Whether to join the last two batches: their sizes stay descending, so that few copies are made."""
         return int(older.num_rows) <= int(newer.num_rows) <= _FEW
 
     def trim(self, first_needed: int) -> None:
@@ -97,7 +97,7 @@ class EventStore:
             self.first = self._starts[0] if self._starts else self.next
 
     def restart(self, events: pa.RecordBatch) -> None:
-        """Keeps only these events, in place of all others; they are numbered from 0."""
+        """Keeps only these events, in place of all others, numbered from 0."""
         self._chunks.clear()
         self._starts.clear()
         self._single.clear()
@@ -107,8 +107,8 @@ class EventStore:
     def take(self, sequence: NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """The events with these sequence numbers, in this order, as one batch of plain columns.
 
-        `columns` are the columns to take, all where it is None. Raises IndexError for a sequence
-        number that was trimmed or not yet appended.
+        `columns` are the columns to take, or None for all. Raises IndexError for a sequence number that was
+        trimmed or not yet appended.
         """
         names = self._names if columns is None else list(columns)
         events, (places,) = self.excerpt([sequence])
@@ -128,8 +128,8 @@ class EventStore:
     ) -> tuple[pa.RecordBatch, list[NDArray[np.int64]]]:
         """A batch with the events of all `sequences`, and the rows of each sequence in it.
 
-        It is a `stretch`, or else the distinct events are taken from one batch after the other: what is
-        copied stays within a constant factor of what is asked.
+        It is a `stretch`, or else the distinct events are taken from one batch after the other: the copied
+        amount stays within a constant factor of the requested one.
         """
         asked = [sequence for sequence in sequences if len(sequence)]
         if not asked:
@@ -150,8 +150,9 @@ class EventStore:
     def stretch(self, low: int, high: int, asked: int) -> tuple[pa.RecordBatch, int] | None:
         """A batch with the events from number `low` to number `high`, and the number of its first one.
 
-        A batch that was appended is used as it is. Where several are needed they are joined, unless they are
-        far more than the number that is `asked` for: then it is None. Raises IndexError as `take` does.
+        A batch that was appended is used as it is. If several are needed they are joined, unless they have
+        far more events than the number `asked` for: then the result is None. Raises IndexError as `take`
+        does.
         """
         self._put_together()
         if low < self.first or high >= self.next:
@@ -168,7 +169,7 @@ class EventStore:
         return joined_events(pieces), low
 
     def _picked(self, distinct: NDArray[np.int64]) -> list[pa.RecordBatch]:
-        """The events with these ascending sequence numbers, one piece for each batch that has some."""
+        """The events with these ascending sequence numbers, one piece for each batch that contains some."""
         cuts = [*np.searchsorted(distinct, self._starts).tolist(), len(distinct)]
         return [
             chunk.take(array_of(distinct[a:b] - start))

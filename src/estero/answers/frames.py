@@ -1,4 +1,4 @@
-"""Rows that are asked for as a whole: as a table of Arrow, as frames of pandas and Polars."""
+"""Rows that are read as a whole: as Arrow tables and as frames of pandas and Polars."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Batches(Frames):
 
 
 class HeldTable(Frames):
-    """A small table that is held, which prints as its first rows."""
+    """A small table in memory, which prints as its first rows."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -77,7 +77,7 @@ class HeldTable(Frames):
         return self._table.__arrow_c_stream__(requested_schema)
 
     def _printed(self, most: int | None = None, text: Callable[[object], str] = str) -> str:
-        """The first rows below the names of the columns, each column as wide as its longest text."""
+        """The first rows below the names of the columns, with each column as wide as its longest text."""
         first = self._table.slice(0, most).to_batches()
         rows = [self._table.column_names]
         rows += [

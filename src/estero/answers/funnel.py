@@ -1,4 +1,4 @@
-"""Funnels: how many starts come how far, as a table and as a picture (docs/funnels.md)."""
+"""Funnels: the number of starts that reach each step, as a table and as a picture (docs/funnels.md)."""
 
 from __future__ import annotations
 

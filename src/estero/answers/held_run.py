@@ -1,4 +1,4 @@
-"""Complex events that are in memory already, as an answer reads them."""
+"""Complex events that are already in memory, in the form that an answer reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from estero.answers.run import Run
 
 
 class HeldRows(Run, ABC):
-    """Rows that are held, which are neither divided nor asked about further."""
+    """Rows in memory, which cannot be divided and answer no further questions."""
 
     @property
     @abstractmethod
@@ -21,7 +21,7 @@ class HeldRows(Run, ABC):
 
     @property
     def counts_quickly(self) -> bool:
-        """Always: the rows are held."""
+        """True: the rows are in memory."""
         return True
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -39,13 +39,13 @@ class HeldRows(Run, ABC):
         yield from self.table.take(pa.array(wanted, pa.int64())).combine_chunks().to_batches()
 
     def undecided(self) -> Run:
-        """None: what is given is decided."""
+        """None: all given complex events are decided."""
         return HeldRun(self.schema.empty_table(), self.query)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldRun(HeldRows):
-    """The rows of a table in order of their ends, of a query with this `text`."""
+    """The rows of a table in order of their ends, for a query with this `text`."""
 
     rows: pa.Table
     text: str

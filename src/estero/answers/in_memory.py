@@ -1,4 +1,4 @@
-"""Answers held in memory, where they fit, which is known before it is full; frames of pandas and Polars."""
+"""Answers held in memory if they fit, which is decided before it is full; frames of pandas and Polars."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 OBJECTS_TO_ARROW = 12
-"""Bytes that events take as Python dicts for each byte in Arrow: 13 with two attributes, 10 with six."""
+"""The bytes of events as Python dicts for each byte in Arrow: 13 with two attributes, 10 with six."""
 _UNASKED = 256 << 20
-"""Bytes that are fetched before complex events are counted: about a second's work, to which counting adds."""
+"""The bytes fetched before complex events are counted: about a second's work, to which counting adds."""
 _LITTLE = 1 << 20
-"""Bytes that are always held: asking how much memory there is takes longer than fetching them."""
+"""The bytes that are always held: finding out how much memory there is takes longer than fetching them."""
 _UNKNOWN = 8 << 30
-"""The memory of a machine that does not say how much it has."""
+"""The memory assumed for a machine that does not report it."""
 _OF_A_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def memory_limit() -> int:
-    """Bytes that one answer may take: half of the memory of the machine, or of the container."""
+    """The bytes that one answer may take: half of the memory of the machine, or of the container."""
     return min([_memory_of_the_machine(), *_limits_of_the_container()]) // 2
 
 
@@ -42,11 +42,11 @@ def within(
     factor: int = 1,
     seen: Callable[[pa.RecordBatch], int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The batches, as long as there is `factor` times the memory that all of them take.
+    """The batches, as long as memory holds `factor` times the size of all of them.
 
-    Once many have come, `count` tells how many there are; without it (counting would take as long as
-    fetching) they come until the memory is full. A row is a complex event, unless `seen` says up to which
-    number of them a batch goes. `asked` is the method that holds them. Raises
+    Once many have come, `count` gives the number of all complex events; without it (counting would take as
+    long as fetching) they come until the memory is full. A row is a complex event, unless `seen` gives the
+    number of complex events up to the end of a batch. `asked` is the method that holds them. Raises
     `LimitExceeded`, which names the number.
     """
     limit = rows = size = 0
@@ -121,7 +121,7 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 def _values(lists: pa.ChunkedArray, name: str) -> Iterator[Any]:
     """The values of one attribute of all events.
 
-    Those of 600,000 events take 1 s through pandas, and 4 s one by one, which nested ones need.
+    Converting 600,000 events takes 1 s through pandas, and 4 s one by one, which nested values need.
     """
     for chunk in lists.chunks:
         values = chunk.flatten().field(name)
@@ -155,5 +155,5 @@ def polars_of(table: pa.Table) -> pl.DataFrame:
     import polars as pl
 
     with held_by_python("a value of this answer"):
-        table.validate(full=True)  # Polars itself would not look, and end the process later
+        table.validate(full=True)  # Polars itself would not check this, and would crash the process later
     return pl.DataFrame(table)

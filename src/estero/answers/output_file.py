@@ -1,4 +1,4 @@
-"""Output files: regular ones are written whole or not at all, and anything else is never replaced."""
+"""Output files: regular files are written completely or not at all, and anything else is never replaced."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _AS_OPENED = os.access in os.supports_effective_ids
-"""Whether the system can check what the process, rather than the user who started it, may open."""
+"""Whether the system can check the permissions of the process, not those of the user who started it."""
 _NAME_KEPT = 40
-"""Letters of a file's name that its temporary file keeps: names may be as long as file systems allow."""
+"""The letters of a file's name kept in its temporary file: names may be as long as systems allow."""
 
 
 @contextmanager
 def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file for what `path` is to hold: all of it if the block ends well, else `path` is as it was.
+    """A file for the new content of `path`: it is complete if the block ends well, else `path` is unchanged.
 
     A regular file is replaced by a new one with its mode, owner and attributes; a symbolic link stays, and
     its target is replaced, or made. A file that cannot be replaced like this (it has other names as well,
     another owner, or a directory in which nothing can be made) gets its new content at the end, from a
-    temporary file. Anything else, such as a pipe, a device or ``/dev/stdout``, is written to as it goes.
+    temporary file. Anything else, such as a pipe, a device or ``/dev/stdout``, is written to directly.
 
-    OSError, before anything is written, where `path` cannot be a file or may not be written.
+    Raises OSError, before anything is written, if `path` cannot be a file or may not be written.
     """
     path = Path(path)
     try:
@@ -65,9 +65,9 @@ def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def forward_only(file: BinaryIO) -> BinaryIO:
-    """The file or, if it cannot tell its position (a pipe), one that counts what is written to it.
+    """The file or, if it cannot report its position (a pipe), a wrapper that counts what is written to it.
 
-    Parquet and Arrow write positions in the file into it, and never go back.
+    Parquet and Arrow write positions in the file into it, and never seek back.
     """
     seekable = getattr(file, "seekable", None)
     return file if seekable is None or seekable() else _counting(file)
@@ -102,7 +102,7 @@ class _Counting(RawIOBase):
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """The status of the file at the path, behind all links; None where there is none."""
+    """The status of the file at the path after following all links; None if there is none."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -112,10 +112,10 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _own_descriptor(path: Path) -> int | None:
-    """The open file of this process that the path stands for, as ``/dev/stdout`` does.
+    """The open file of this process that the path refers to, as ``/dev/stdout`` does.
 
-    Opened anew, a file to which a shell appends would be written from its start; replaced, it would no
-    longer be the one that the shell has open.
+    If it were opened anew, a file to which a shell appends would be written from its start; if it were
+    replaced, it would no longer be the one that the shell has open.
     """
     descriptors = (f"/proc/{os.getpid()}/fd", "/dev/fd")
     place = path
@@ -136,7 +136,7 @@ def _duplicate(descriptor: int, path: Path) -> BinaryIO:
 
 
 def _beside(path: Path, target: Path, before: os.stat_result | None) -> Path | None:
-    """A new, empty file beside the target that can take its place; None where none can."""
+    """A new, empty file beside the target that can replace it; None if that is impossible."""
     if before is not None and before.st_nlink > 1:
         return None
     temporary = target.with_name(f".{target.name[:_NAME_KEPT]}.{secrets.token_hex(4)}.tmp")

@@ -1,4 +1,4 @@
-"""What is known of all complex events together, as tables (docs/frames.md, "The whole set")."""
+"""Tables about all complex events together (docs/frames.md, "The whole set")."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from estero.answers.frames import HeldTable
 from estero.answers.shown_values import held_by_python
 
 _PREVIEWED = 20
-"""The rows that are printed."""
+"""The number of rows that are printed."""
 _AT_ONCE = 10_000
-"""The bits of a number that Python writes at once: 3,010 digits."""
+"""The bits of a number that Python prints in one go: 3,010 digits."""
 
 
 class _WholeTable(HeldTable):
-    """A table of what is known of all complex events; `exact` are the columns of integers of any size."""
+    """A table about all complex events; `exact` are the columns of integers of any size."""
 
     def __init__(self, table: pa.Table, exact: Sequence[str]) -> None:
         super().__init__(table)
         self._exact = tuple(exact)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The same as a dict for each row, in which integers are ints of any size."""
+        """The rows as dicts, in which integers are ints of any size."""
         with held_by_python("a value of this answer"):
             rows: list[dict[str, Any]] = self._table.to_pylist()
         return [{**row, **{name: _integer(row[name]) for name in self._exact}} for row in rows]
@@ -83,7 +83,7 @@ def number_of(digits: str) -> int:
 
 
 def _integer(value: Any) -> int | None:
-    """What a column of integers holds, as an int."""
+    """A value of a column of integers, as an int."""
     if isinstance(value, str):
         return -number_of(value[1:]) if value.startswith("-") else number_of(value)
     return None if value is None else int(value)

@@ -1,11 +1,10 @@
-"""From sequence numbers to the public table: the columns of answers, made of the events that are kept.
+"""From sequence numbers to the public table: the columns of answers, built from the kept events.
 
-The public form: one row per complex event with ``start``, ``end``, where there is a
-time ``start_time`` and ``end_time``, the partition columns, the values that SELECT computes, and one list
-column per selected label.
-A label column holds structs of the shown attributes and, last, ``position``; `with_positions` leaves only
-the positions. A name that is taken already (a label called ``start``, an attribute called ``position``) gets
-an underscore at its end; the metadata of the field keeps the label, see `label_of`.
+The public form has one row per complex event with ``start``, ``end``, where there is a time ``start_time``
+and ``end_time``, the partition columns, the values that SELECT computes, and one list column per selected
+label. A label column holds structs of the shown attributes and, last, ``position``; `with_positions` leaves
+only the positions. A name that is already taken (a label called ``start``, an attribute called ``position``)
+gets an underscore at its end; the metadata of the field keeps the label, see `label_of`.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ if TYPE_CHECKING:
 
 LABEL_KEY = b"estero:label"
 STAGE_KEY = b"estero:stage"
-"""In the metadata of the column of a label that has one event, or none where that must be missing."""
+"""The metadata of the column of a label that has one event, or none if that event must be missing."""
 SUPPRESSED_KEY = b"estero:suppressed"
-"""In the metadata of the column that says how many were left out before a complex event."""
+"""The metadata of the column with the number of complex events left out before this one."""
 DECIDED_KEY = b"estero:decided"
-"""In the metadata of the column that says when a complex event was decided."""
+"""The metadata of the column with the time at which a complex event was decided."""
 STEPS: Final = "steps"
 EXPIRED_TIME: Final = "expired_time"
 COMPLETE: Final = "complete"
 PARTIAL_KEY = b"estero:partial"
-"""In the metadata of the columns that say how far a partial match came, and when its window had passed."""
+"""The metadata of the columns with the steps of a partial match and the time at which its window passed."""
 MEASURE_KEY = b"estero:measure"
 _ROLES: Final = {
     LABEL_KEY: "label",
@@ -57,9 +56,9 @@ _ROLES: Final = {
     SUPPRESSED_KEY: "suppressed",
     PARTIAL_KEY: "partial",
 }
-"""What a column with such a key in its metadata shows."""
+"""The content of a column that has such a key in its metadata."""
 MATCH_KEY = b"estero:match"
-"""In the metadata of a column that says to which complex event a row belongs."""
+"""The metadata of the column with the complex event to which a row belongs."""
 
 
 class Reporter:
@@ -122,7 +121,7 @@ class Reporter:
             distinct.setdefault((lookup.tobytes(), item.attributes), len(distinct))
             for lookup, item in zip(lookups, shown, strict=True)
         ]
-        """For each label its column: a type and its variable often show the same, which is made once."""
+        """The column of each label: a type and its variable often show the same one, which is made once."""
         self._lookup = np.array(
             [lookups[self._same.index(column)] for column in range(len(distinct))], np.bool_
         )
@@ -136,11 +135,11 @@ class Reporter:
             self._asked = np.array(asked, np.bool_).reshape(len(asked), sets)
 
     def of_positions(self) -> Reporter:
-        """The reporter of the same complex events, of whose events it shows positions only."""
+        """The reporter of the same complex events that shows only the positions of their events."""
         return self._of_positions()
 
     def label_lookup(self, place: int) -> NDArray[np.bool_]:
-        """Of each label set, whether it has the label number `place` of those that are shown; bool[marks]."""
+        """Whether each label set has the label numbered `place` among those shown; bool[marks]."""
         lookup: NDArray[np.bool_] = self._lookup[self._same[place]]
         return lookup
 
@@ -154,10 +153,10 @@ class Reporter:
     ) -> pa.RecordBatch:
         """One row for each of `matches`, in their order; `store` must hold all their events.
 
-        `suppressed` is how many were left out before each, where the table shows that; none if it is None.
-        Unless they are `measured`, the values that SELECT computes are NULL.
+        `suppressed` is the number left out before each, if the table shows it; None for zero. Unless the
+        matches are `measured`, the values that SELECT computes are NULL.
         """
-        from estero.engine.walk.columns import select_labels  # here, for schemas need no kernels
+        from estero.engine.walk.columns import select_labels  # here, because schemas need no kernels
 
         matches, events, first = _with_events(matches, store)
         start, end = (rows - first if first else rows for rows in (matches.start, matches.end))
@@ -210,14 +209,14 @@ class Reporter:
             for label, (offsets, rows) in zip(measures.variables, selected, strict=True)
         }
         names, shown = _named(self._keys, self._time), columns[2 * len(self._places) :]
-        named = dict(zip(names, shown, strict=False))  # a query that does not wait has no time of decision
+        named = dict(zip(names, shown, strict=False))  # a query that does not wait has no decision time
         return measures.columns(of, at_hand, named, len(matches.start))
 
 
 def _with_events(matches: Matches, store: EventStore) -> tuple[Matches, pa.RecordBatch, int]:
-    """The matches, a batch that has all their events, and the number that its first event has in them.
+    """The matches, a batch that has all their events, and the sequence number of its first event.
 
-    Where these are few and far between, they are numbered anew.
+    If these are few and far between, they are renumbered.
     """
     starts, ends, events = matches.start, matches.end, matches.event
     if starts.size:
@@ -242,10 +241,10 @@ def answer_schema(
 ) -> pa.Schema:
     """The schema of the public table, known before any event is read.
 
-    `events` gives the types of the shown attributes and of the keys: the schema of the classified
-    batches. `time` is the type of the time column, or None. Without `positions`, ``start``, ``end`` and the
+    `events` gives the types of the shown attributes and of the keys: the schema of the classified batches.
+    `time` is the type of the time column, or None. Without `positions`, ``start``, ``end`` and the
     ``position`` of each event are left out; with `suppressed` there is a column of that name, and one for
-    ``decided_time`` where what ends `waits` for deadlines. The last ones are remembered.
+    ``decided_time`` if ended matches wait for deadlines (`waits`). The latest schemas are remembered.
     """
     columns = [tuple(key) for key in keys], events, time, positions
     asked = tuple(shown), *columns, suppressed, tuple(measures), waits
@@ -310,7 +309,7 @@ def _measures(
 
 
 def _named(keys: Sequence[Sequence[str]], time: pa.DataType | None) -> list[str]:
-    """The names that measures have for the columns of times and keys, in order."""
+    """The names by which measures refer to the columns of times and keys, in order."""
     times, decided = ([], []) if time is None else ([START_TIME, END_TIME], [DECIDED_TIME])
     return [*times, *(key_name(place) for place in range(len(keys))), *decided]
 
@@ -318,7 +317,7 @@ def _named(keys: Sequence[Sequence[str]], time: pa.DataType | None) -> list[str]
 def column_names(
     keys: Sequence[str], labels: Sequence[str], *, timed: bool, suppressed: bool = False, waits: bool = False
 ) -> list[str]:
-    """What the columns of keys and labels are called in an answer: those whose name is taken get underscores.
+    """The names of the columns of keys and labels in an answer: those already taken get underscores.
 
     >>> column_names(["user"], ["start", "user"], timed=False)
     ['user', 'start_', 'user_']
@@ -332,7 +331,7 @@ def column_names(
 def with_partial_columns(answer: pa.Schema, *, timed: bool) -> pa.Schema:
     """The columns of an answer, and those of partial matches; `timed`: the window is one of time.
 
-    They are ``steps`` and, where times are shown, ``expired_time``: with underscores where that is taken.
+    They are ``steps`` and, where times are shown, ``expired_time``, with underscores if the name is taken.
     """
     fields = [*answer, _of_partials(STEPS, pa.int64(), set(answer.names))]
     if timed and "end_time" in answer.names:
@@ -355,7 +354,7 @@ def _of_partials(name: str, kind: pa.DataType, taken: set[str]) -> pa.Field:
 
 
 def partial_of(field: pa.Field) -> str | None:
-    """What a column says of a partial match: ``steps``, ``expired_time`` or ``complete``; else None."""
+    """What a column says about a partial match: ``steps``, ``expired_time`` or ``complete``; else None."""
     return _said(field, PARTIAL_KEY)
 
 
@@ -365,7 +364,7 @@ def label_of(field: pa.Field) -> str | None:
 
 
 def is_stage(field: pa.Field) -> bool:
-    """Whether a column shows the event of a stage, or none."""
+    """Whether a column shows the event of a stage, which may be missing."""
     return STAGE_KEY in (field.metadata or {})
 
 
@@ -380,10 +379,10 @@ def _said(field: pa.Field, key: bytes) -> str | None:
 
 
 def columns_alike(rows: pa.Table, schema: pa.Schema) -> dict[str, pa.ChunkedArray]:
-    """The columns of some rows by the names that they have in another schema, which may have more columns.
+    """The columns of some rows under the names that they have in another schema, which may have more columns.
 
-    Keys are told by their order, and other columns by what they show: where there are more columns, a key or
-    label may need another name. Those of partial matches are left out.
+    Keys are matched by their order, and other columns by their content: with more columns, a key or label may
+    need another name. The columns of partial matches are left out.
     """
     columns = dict(zip(_roles(rows.schema), rows.columns, strict=True))
     named_so = zip(_roles(schema), schema.names, strict=True)
@@ -406,7 +405,7 @@ def _roles(schema: pa.Schema) -> Iterator[tuple[str, object]]:
 
 
 def positions_in(marked: pa.StructArray) -> pa.Array:
-    """The positions of events as answers show them: their last field, under any name."""
+    """The positions of events as answers show them: the last field of the structs, under any name."""
     return marked.field(marked.type.num_fields - 1)
 
 
@@ -441,7 +440,7 @@ def _shown_type(events: pa.Schema, name: str) -> pa.DataType:
 
 
 def untaken(name: str, taken: set[str]) -> str:
-    """`name`, with as many underscores as make it new; it is `taken` from then on."""
+    """`name` with as many underscores as make it unique; it is `taken` from then on."""
     while name in taken:
         name += "_"
     taken.add(name)
@@ -449,7 +448,7 @@ def untaken(name: str, taken: set[str]) -> str:
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
-    """The one type that holds the values of all alternatives of a key."""
+    """The one type that can hold the values of all alternatives of a key."""
     if all(kind == types[0] for kind in types):
         return types[0]
     if all(pa.types.is_integer(kind) for kind in types):
@@ -469,12 +468,12 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def key_column(events: pa.RecordBatch, alternatives: Sequence[str]) -> pa.Array:
-    """Of each event the first of `alternatives` that is not NULL."""
+    """The first non-NULL alternative of each event."""
     return _first_known([plain(events.column(event_column(name))) for name in alternatives], alternatives)
 
 
 def _first_known(values: Sequence[pa.Array], alternatives: Sequence[str]) -> pa.Array:
-    """The first of the values of `alternatives` that is not NULL; an event without any is in no partition."""
+    """The first non-NULL value among `alternatives`; an event without one is in no partition."""
     wanted = common_type([value.type for value in values])
     if len(values) == 1:
         return values[0]

@@ -34,13 +34,13 @@ MATCH: Final = "match"
 LABEL: Final = "label"
 POSITION: Final = "position"
 ROWS_OF_A_BATCH: Final = 65_536
-"""About as many rows are made at once, unless one complex event has more."""
+"""The approximate number of rows made at once, unless one complex event has more."""
 _PREVIEWED: Final = 20
-"""The rows that a notebook shows."""
+"""The number of rows that a notebook shows."""
 
 
 class Tables(Protocol):
-    """The part of an answer that rows are made of."""
+    """The part of an answer from which rows are made."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -55,13 +55,13 @@ class Tables(Protocol):
 
 
 class RowsLayout:
-    """From the columns of an answer to those of its rows.
+    """Maps the columns of an answer to those of its rows.
 
-    ``match`` (int64) counts complex events, ``label`` (string) is what marks the event and ``position``
-    (int64) its place in the stream, if the answer has positions. Then come the partition columns, and the
-    attributes that the labels show, each once; an attribute that is a partition column is not repeated. A
-    name that is taken already gets an underscore at its end. What SELECT
-    computes of a complex event is left out.
+    ``match`` (int64) numbers the complex events, ``label`` (string) is the label that marks the event and
+    ``position`` (int64) its position in the stream, if the answer has positions. Then come the partition
+    columns, and the attributes that the labels show, each once; an attribute that is a partition column is
+    not repeated. A name that is already taken gets an underscore at its end. The values that SELECT computes
+    of a complex event are left out.
     """
 
     def __init__(self, answer: pa.Schema) -> None:
@@ -69,7 +69,7 @@ class RowsLayout:
         self.placed: Any = answer.names[:1] == ["start"]
         """Whether events have positions: the last field of their structs."""
         self.ends: range = range(fixed)
-        """The columns of the answer that say where a complex event starts and ends."""
+        """The columns of the answer for the start and end of a complex event."""
         self.labels: list[tuple[str, int]] = [
             (label, place) for place, field in enumerate(answer) if (label := label_of(field))
         ]
@@ -106,7 +106,7 @@ class RowsLayout:
         return fields[:-1] if self.placed else fields
 
     def batches(self, answer: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the batches of an answer: in the order of complex events, then of events and labels."""
+        """The rows of the batches of an answer, ordered by complex event, then by event and label."""
         first = 0
         for batch in answer:
             for part in self._parts(batch):
@@ -114,7 +114,7 @@ class RowsLayout:
                 first += part.num_rows
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The batch in parts that have few rows each, or are one complex event."""
+        """The batch in parts that have few rows each, or consist of one complex event."""
         marked = np.zeros(batch.num_rows, np.int64)
         for _, place in self.labels:
             marked += batch.column(place).value_lengths().to_numpy(zero_copy_only=False)
@@ -156,20 +156,20 @@ class RowsLayout:
 
 
 def _is_other(field: pa.Field) -> bool:
-    """Whether a column shows a label or a value of the whole complex event, rather than a partition key."""
+    """Whether a column shows a label or a value of the whole complex event rather than a partition key."""
     others = (LABEL_KEY, MEASURE_KEY, SUPPRESSED_KEY, DECIDED_KEY, PARTIAL_KEY)
     return any(key in (field.metadata or {}) for key in others)
 
 
 def _fixed_columns(names: list[str]) -> int:
-    """How many columns of an answer stand before those of keys and labels; on Spark some are left out."""
+    """The number of columns of an answer before those of keys and labels; on Spark some are left out."""
     fixed = 2 * (names[:2] == ["start", "end"])
     return fixed + 2 * (names[fixed : fixed + 2] == ["start_time", "end_time"])
 
 
 @checked
 class Rows(Batches):
-    """The marked events of an answer, as `RowsLayout` lays them out; they are made as they are read."""
+    """The marked events of an answer, in the columns of `RowsLayout`, made as they are read."""
 
     def __init__(self, answer: Tables, *, most: int | None = None) -> None:
         self._answer = answer
@@ -216,5 +216,5 @@ class Rows(Batches):
 
 
 def _complex_events(rows: pa.RecordBatch) -> int:
-    """How many complex events there are up to the last of these rows."""
+    """The number of complex events up to the last of these rows."""
     return int(rows.column(0)[-1].as_py()) + 1 if rows.num_rows else 0

@@ -1,4 +1,4 @@
-"""The answers of a set of rules: of all of them in one table, and of each by its name."""
+"""The answers of a set of rules: all of them in one table, and those of each rule by its name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from estero.language.tree.names import suggestion
 
 
 class RulesRun(Protocol):
-    """A set of rules on one source of events, ready to be evaluated, as often as its answers are read."""
+    """A set of rules on one source of events, ready to be evaluated as often as its answers are read."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class RulesRun(Protocol):
         """The complex events of all rules."""
 
     def placed_tables(self) -> Iterator[RuleTable]:
-        """The complex events of all rules, of whose events only positions are asked."""
+        """The complex events of all rules, with only the positions of their events."""
 
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""
@@ -83,7 +83,7 @@ class RuleAnswers(Batches):
     def __getitem__(self, name: str) -> Answer:
         """The answer of one rule; KeyError for a name that the set does not have."""
         if not isinstance(name, str):
-            raise TypeError(f"an answer is asked for by the name of its rule, not {shown(name)}")
+            raise TypeError(f"an answer is found by the name of its rule, not {shown(name)}")
         if name not in self.names:
             hint = suggestion(name, list(self.names))
             raise KeyError(f"there is no rule {name!r}" + (f": {hint}" if hint else ""))

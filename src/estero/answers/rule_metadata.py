@@ -1,4 +1,4 @@
-"""What is said of rules, as columns behind their names in the common table."""
+"""Metadata of rules, as columns after the names of the rules in the common table."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True, slots=True)
 class RuleColumns:
-    """The columns ``rule_…`` for some words: the `values` of all rules by word, in the order of `names`.
+    """The columns ``rule_…`` for metadata keys: the `values` of all rules by key, in the order of `names`.
 
-    They are texts with a dictionary, the same for all batches, or plain ones unless they are `encoded`. A
-    rule that does not say a word has NULL.
+    They are dictionary-encoded texts with the same dictionary in all batches, or plain ones unless they are
+    `encoded`. A rule without a value for a key has NULL.
     """
 
     names: pa.Array
@@ -31,7 +31,7 @@ class RuleColumns:
     def of(
         cls, words: Iterable[str], metadata: Mapping[str, Mapping[str, str]], *, encoded: bool = True
     ) -> RuleColumns:
-        """The columns for some words of what is said of rules, by rule and word."""
+        """The columns for some keys of the metadata, which is given by rule and key."""
         said = {
             word: pa.array([own.get(word) for own in metadata.values()], pa.string()).dictionary_encode()
             for word in dict.fromkeys(words)
@@ -39,7 +39,7 @@ class RuleColumns:
         return cls(pa.array(metadata, pa.string()), said, encoded)
 
     def schema(self, common: pa.Schema) -> pa.Schema:
-        """The columns of the common table with these behind the name of the rule."""
+        """The columns of the common table with these after the name of the rule."""
         if not self.values:
             return common
         rule, *others = common
@@ -55,7 +55,7 @@ class RuleColumns:
         return pa.RecordBatch.from_arrays([rule, *said, *others], schema=self.schema(rows.schema))
 
     def before(self, name: str, rows: pa.Table) -> pa.Table:
-        """Rows of one rule with these columns in front, as far as no column of its own is called so."""
+        """Rows of one rule with these columns in front, except those with the name of one of its own."""
         places = pa.array([pc.index(self.names, name).as_py()] * rows.num_rows, pa.int32())
         own = set(rows.column_names)
         for place, (field, values) in enumerate(zip(self._fields(), self.values.values(), strict=True)):
@@ -74,12 +74,12 @@ class RuleColumns:
         return pa.DictionaryArray.from_arrays(codes, values.dictionary)
 
 
-NOTHING_SAID: Final = RuleColumns(pa.nulls(0, pa.string()), {})  # an array of a list loads pandas
+NOTHING_SAID: Final = RuleColumns(pa.nulls(0, pa.string()), {})  # an array made of a list loads pandas
 """No columns."""
 
 
 def words_of(asked: str | Sequence[str], metadata: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """The words that are asked for; raises ValueError for one that is said of no rule."""
+    """The requested metadata keys; raises ValueError for one that no rule has."""
     words = (asked,) if isinstance(asked, str) else tuple(dict.fromkeys(asked))
     known = sorted({word for own in metadata.values() for word in own})
     for word in words:

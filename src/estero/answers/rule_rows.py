@@ -1,4 +1,4 @@
-"""The complex events of many rules as one table, with columns that all of them have."""
+"""The complex events of many rules as one table, with the columns that all of them have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POSITIONS = pa.list_(pa.field("item", pa.int64(), nullable=False))
 
 
 class RuleTable(NamedTuple):
-    """Rows of one table that belong to some rules: the place of each row's rule in `names`, int64[rows]."""
+    """Rows of one table that belong to some rules: the index in `names` of each row's rule, int64[rows]."""
 
     names: tuple[str, ...]
     rules: NDArray[np.int64]
@@ -36,7 +36,7 @@ class RuleTable(NamedTuple):
 
 
 def rule_schema(time: pa.DataType | None, events: pa.StructType | None = None) -> pa.Schema:
-    """The columns of the common table; `time` is the type of times, None where there are none.
+    """The columns of the common table; `time` is the type of times, None if there are none.
 
     Where `events` says what is shown of an event, this stands in the place of positions. It is remembered,
     by comparing types: their hash takes longer.
@@ -70,7 +70,7 @@ _MAP = pa.map_(pa.string(), _POSITIONS)
 def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a table of some rules in the columns of the common one.
 
-    Where these have events, the labels of the table show what is shown there, and their positions.
+    If these have events, the labels of the table show the fields of these, and their positions.
     """
     layout, rows = _layout_of(table.rows.schema), table.rows
     columns = [_names(table)]
@@ -104,7 +104,7 @@ def _names(table: RuleTable) -> pa.Array:
 
 
 def _listed(label: pa.ListArray, kind: pa.ListType) -> pa.Array:
-    """The events of a label as lists of this kind: of their positions, or of what they show before these."""
+    """The events of a label as lists of this kind: their positions, or the fields shown before these."""
     values = positions_in(label.values)
     if pa.types.is_struct(kind.value_type):
         shown = label.values.flatten()[: kind.value_type.num_fields]
@@ -115,7 +115,7 @@ def _listed(label: pa.ListArray, kind: pa.ListType) -> pa.Array:
 
 
 def by_rule(tables: Iterable[RuleTable]) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of tables by rule, in the order that they had: a slice of one table for each set of names."""
+    """The rows of tables by rule, in their original order: a slice of one table for each set of names."""
     for names, own in groupby(tables, lambda table: table.names):
         same = list(own)
         rules = np.concatenate([table.rules for table in same])
@@ -128,14 +128,14 @@ def by_rule(tables: Iterable[RuleTable]) -> Iterator[tuple[str, pa.Table]]:
 
 
 def rows_of(table: RuleTable, rule: str) -> pa.RecordBatch:
-    """The rows of one rule; none where the table is not about it."""
+    """The rows of one rule; none if the table does not have that rule."""
     places = [place for place, name in enumerate(table.names) if name == rule]
     wanted = np.isin(table.rules, places)
     return table.rows if wanted.all() else table.rows.filter(array_of(wanted))
 
 
 def with_texts(schema: pa.Schema) -> pa.Schema:
-    """The common table with its maps as texts of JSON, and texts without dictionaries."""
+    """The schema with maps as JSON texts, and with plain instead of dictionary-encoded texts."""
     return pa.schema(
         [
             field.with_type(pa.string())
@@ -158,7 +158,7 @@ def with_json(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def write_lines(target: str | PathLike[str] | BinaryIO, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes rows whose maps are JSON already as lines of JSON, and returns how many there are."""
+    """Writes rows whose maps are already JSON as JSON lines, and returns their number."""
     written = 0
     with nullcontext(target) if not isinstance(target, str | PathLike) else output_file(Path(target)) as file:
         for batch in batches:
@@ -175,7 +175,7 @@ def write_lines(target: str | PathLike[str] | BinaryIO, batches: Iterable[pa.Rec
 
 
 def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Array:
-    """A map in each row, from the names of some columns to their values there."""
+    """A map in each row, from the names of some columns to their values in that row."""
     if not columns:
         return pa.MapArray.from_arrays(
             array_of(np.zeros(rows + 1, np.int32)), pa.array([], kind.key_type), pa.array([], kind.item_type)
@@ -199,5 +199,5 @@ def _texts(*texts: str) -> pa.Array:
 
 
 def _text(values: pa.Array) -> pa.Array:
-    """Values of a key as text."""
+    """The values of a key as texts."""
     return pc.cast(values, pa.string())

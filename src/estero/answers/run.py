@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """One query on one source of events, ready to be evaluated, as often as an answer is read.
+    """One query on one source of events, ready to be evaluated as often as an answer is read.
 
-    Complex events have an index: 0, 1, 2, … in the order of `tables`, which is by end position and,
-    at one end position, the same in every evaluation.
+    Complex events have an index: 0, 1, 2, … in the order of `tables`, which is by end position and, within
+    one end position, the same in every evaluation.
     """
 
     @property
@@ -31,18 +31,18 @@ class Run(Protocol):
 
     @property
     def whole_answer(self) -> str:
-        """Which answer to ask what this run cannot tell."""
+        """The answer to use instead for questions that this run cannot answer."""
         return "the answer of query.run"
 
     @property
     def counts_quickly(self) -> bool:
-        """Whether `count` can be asked while tables are read, and does without enumerating."""
+        """Whether `count` can be called while tables are read, and does not enumerate."""
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         """All complex events, or the first `limit` of them; no more events are read than that needs."""
 
     def count(self, *, enough: int | None = None) -> int:
-        """The exact number of complex events, not enumerating; at least `enough` if there are more."""
+        """The exact number of complex events, without enumerating; at least `enough` if there are more."""
 
     def at(self, indexes: Iterable[int]) -> Iterator[pa.RecordBatch]:
         """The complex events with these ascending indexes, without enumerating those between.
@@ -53,16 +53,16 @@ class Run(Protocol):
 
 @runtime_checkable
 class WholeStream(Protocol):
-    """A run that reads a whole stream, and tells of its starts."""
+    """A run that reads a whole stream, and answers questions about its starts."""
 
     def funnel(self, *, by_partition: bool, by: Sequence[str], chosen: bool) -> pa.Table:
-        """How many starts come how far: the table of a `Funnel`."""
+        """The number of starts that reach each step: the table of a `Funnel`."""
 
     def partials(self, *, chosen: bool) -> Run:
         """The run of the partial matches whose windows have passed."""
 
     def why_not(self, sample: int | None, seconds: float | None) -> WhyNot:
-        """Why there are not more complex events."""
+        """The reasons why there are not more complex events."""
 
 
 @runtime_checkable
@@ -91,16 +91,16 @@ class Divisible(Protocol):
 
 @runtime_checkable
 class WholeSet(Protocol):
-    """A run that tells of all its complex events together, without listing them."""
+    """A run that answers questions on all its complex events together, without listing them."""
 
     def participation(self, *, by_partition: bool) -> Participation:
-        """In how many complex events each event is."""
+        """The number of complex events that each event is in."""
 
     def aggregate(self, expressions: Mapping[str, str]) -> dict[str, Any]:
         """Aggregates over all complex events, by name."""
 
     def aggregate_by_partition(self, expressions: Mapping[str, str]) -> Aggregates:
-        """The same of each partition."""
+        """The same for each partition."""
 
     def top(self, n: int, by: str, *, ascending: bool, by_partition: bool) -> Run:
         """The run of the `n` best complex events, or of those of each partition, best first."""
@@ -110,7 +110,7 @@ class WholeSet(Protocol):
 
 
 def first_rows(tables: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The first `limit` rows of some tables, or all of them; no more tables are asked for than that needs."""
+    """The first `limit` rows of some tables, or all of them; no more tables are read than that needs."""
     if limit is None:
         yield from tables
         return
@@ -122,7 +122,7 @@ def first_rows(tables: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[
 
 
 def whole_stream(run: Run, refused: str) -> WholeStream:
-    """The run itself; raises ValueError, which says what is `refused`, where it is not of a whole stream."""
+    """The run itself; raises ValueError, which says what is `refused`, if it does not read a whole stream."""
     if isinstance(run, WholeStream):
         return run
     raise ValueError(f"{refused} of a whole stream: ask {run.whole_answer}")

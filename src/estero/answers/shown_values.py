@@ -1,4 +1,4 @@
-"""Arrow values as Python values; what Python cannot hold becomes text, or an error that says so."""
+"""Arrow values as Python values; those that Python cannot hold become text, or an error that says so."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _EPOCHS: Final = {None: datetime(1970, 1, 1), "UTC": datetime(1970, 1, 1, tzinfo
 """When ticks begin, by zone."""
 
 BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
-"""What Arrow raises for times outside the years 1 to 9999, and for strings that are not UTF-8."""
+"""The errors of Arrow for times outside the years 1 to 9999, and for strings that are not UTF-8."""
 
 
 @contextmanager
 def held_by_python(what: str) -> Iterator[None]:
-    """Raises `DataError` where Arrow finds in the block that Python cannot hold a value."""
+    """Raises `DataError` if Arrow meets a value in the block that Python cannot hold."""
     try:
         yield
     except BEYOND_PYTHON as error:
@@ -33,7 +33,7 @@ def held_by_python(what: str) -> Iterator[None]:
 def not_held(what: str, error: Exception) -> DataError:
     """The `DataError` for one of `BEYOND_PYTHON`; `what` is what the value is part of.
 
-    An error of Arrow that says something else is raised as it is.
+    Any other error of Arrow is raised as it is.
     """
     if isinstance(error, pa.ArrowException) and type(error) not in (pa.ArrowException, pa.ArrowInvalid):
         raise error
@@ -46,7 +46,7 @@ def not_held(what: str, error: Exception) -> DataError:
 
 
 def shown_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch, to be shown or written as text (`shown_values`)."""
+    """The rows of a batch as values to be shown or written as text (`shown_values`)."""
     columns = [shown_values(column) for column in batch.columns]
     for row in zip(*columns, strict=True):
         yield dict(zip(batch.schema.names, row, strict=True))
@@ -63,7 +63,7 @@ class ShownDuration(str):
 
     @staticmethod
     def of(nanoseconds: int) -> ShownDuration:
-        """Days, hours, minutes and seconds, with as many decimals as there are."""
+        """The duration in days, hours, minutes and seconds, with as many decimals as it has."""
         days, rest = divmod(abs(nanoseconds), _DAY)
         seconds, fraction = divmod(rest, 1_000_000_000)
         text = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -76,9 +76,9 @@ class ShownDuration(str):
 
 
 def shown_values(array: pa.Array) -> list[Any]:
-    """The values of an array; durations are text, as is what Python cannot hold: times, bytes beyond UTF-8.
+    """The values of an array; durations are texts, and so are times and bytes that Python cannot represent.
 
-    Such bytes are escaped as in file names (surrogateescape), so that nothing is lost.
+    Bytes that are not UTF-8 are escaped as in file names (surrogateescape), so that nothing is lost.
     """
     if _has_durations(array.type):
         return _one_by_one(array)

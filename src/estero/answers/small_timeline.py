@@ -1,4 +1,4 @@
-"""A complex event as a bar with its marked events, as small as a cell of a table."""
+"""A complex event as a bar with its marked events, small enough for a cell of a table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WIDTH: Final = 160
 HEIGHT: Final = 18
 _RADIUS: Final = 3.5
 _TOO_SHORT: Final = 12
-"""Complex events that together are this many times as long as the longest cannot be seen well."""
+"""The ratio of the axis to the longest complex event above which they are too short to be seen well."""
 _MOST_MARKS: Final = 1_000
-"""The most events of a label that are looked at: of more, as many in even distances."""
+"""The largest number of events of a label that are drawn; of more, that many at even distances."""
 
 Ticks = NDArray[np.int64]
 
@@ -29,8 +29,8 @@ Ticks = NDArray[np.int64]
 class Lane:
     """A complex event to be drawn: its ends and marked events, by position and by time.
 
-    `times` has for each attribute that might be the time its values, label by label, where none is NULL.
-    `span` are the times of both ends, None where the stream has none.
+    `times` has for each attribute that might be the time its values, label by label, none of them NULL.
+    `span` are the times of both ends, None if the stream has no time.
     """
 
     ends: tuple[int, int]
@@ -68,7 +68,7 @@ class Lane:
         return labels
 
     def has_times_in(self, name: str) -> bool:
-        """Whether an attribute is the time of all marked events, as far as the times of the ends tell."""
+        """Whether an attribute is the time of all marked events, as far as the times of the ends can tell."""
         values = self.times.get(name, {})
         if self.span is None or any(len(self.marks[label]) and label not in values for label in self.marks):
             return False
@@ -83,7 +83,7 @@ class Lane:
         return self.ends if axis is None or self.span is None else self.span
 
     def places(self, axis: str | None) -> Iterator[tuple[str, Ticks, Ticks]]:
-        """The marked events of each label: their positions, and their places on the axis."""
+        """The marked events of each label: their positions in the stream, and their positions on the axis."""
         for label, positions in self.marks.items():
             yield label, positions, positions if axis is None else self.times[axis].get(label, positions)
 
@@ -92,14 +92,14 @@ class Lane:
 class SmallTimeline:
     """An axis for some complex events.
 
-    It is one of time if an attribute is known to be the time of all events, and of positions otherwise. It
-    runs from the first start to the last end; where complex events are too short to be seen on that, from
-    the start of each of them, as long as the longest.
+    It shows time if an attribute is known to be the time of all events, and positions otherwise. It runs from
+    the first start to the last end; if complex events are too short to be seen on that, each is drawn from
+    its own start on an axis as long as the longest.
     """
 
     axis: str | None
     first: int | None
-    """Where it begins; None where it begins at the start of each."""
+    """The beginning of the axis; None if it begins at the start of each complex event."""
     length: int
 
     @classmethod
@@ -116,7 +116,7 @@ class SmallTimeline:
 
     @property
     def said(self) -> str:
-        """What the axis is, in words."""
+        """A description of the axis."""
         what = "position" if self.axis is None else "time"
         return what if self.first is not None else f"{what} since start"
 
@@ -149,20 +149,20 @@ class SmallTimeline:
         )
 
     def _place(self, ticks: int) -> float:
-        """How far from the left something is that is so much behind the beginning."""
+        """The distance from the left edge of something this far after the beginning."""
         share = ticks / self.length if self.length else 0.5
         return round(_RADIUS + 1 + share * (WIDTH - 2 * _RADIUS - 2), 1)
 
 
 def _thinned(events: pa.StructArray) -> pa.StructArray:
-    """All events, or some of them in even distances, the first and the last among them."""
+    """All events, or some of them at even distances, including the first and the last."""
     if len(events) <= _MOST_MARKS:
         return events
     return events.take(pa.array(np.linspace(0, len(events) - 1, _MOST_MARKS).astype(np.int64)))
 
 
 def _ticks(values: pa.Array, clock: pa.DataType | None) -> Ticks | None:
-    """The values as times of this type, in ticks; None for values of another kind, and where one is NULL."""
+    """The values as times of this type, in ticks; None for values of another kind, and if one is NULL."""
     kind = values.type
     both_times = pa.types.is_timestamp(kind) and clock is not None and pa.types.is_timestamp(clock)
     if clock is None or values.null_count or not (both_times or kind == clock):

@@ -1,4 +1,4 @@
-"""How long complex events wait for deadlines, and the times with which these have passed."""
+"""The time that complex events wait for deadlines, and the time at which the wait is over."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Wait(NamedTuple):
     time: pa.DataType
 
     def over(self, ends: pa.Array) -> pa.Array:
-        """When the wait is over, for ends in ticks: the latest time there is where it is later."""
+        """The end of the wait, for ends in ticks; at most the latest time that there is."""
         return times_after(ends.to_numpy(zero_copy_only=False), self.ticks, self.time)
 
 
 def times_after(ticks: NDArray[np.int64], length: int, kind: pa.DataType) -> pa.Array:
-    """Times of a type, `length` ticks after others, and no later than the latest one of the type."""
+    """Times of a type, `length` ticks after others, and at most the latest one of the type."""
     times = np.minimum(added(ticks, length), latest_time(kind))
     return in_type(pa.array(times), kind)
 

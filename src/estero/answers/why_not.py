@@ -1,4 +1,4 @@
-"""Why a query does not find more: how far its sequence comes, and what keeps events from the next part."""
+"""The reasons why a query finds no more: how far its sequence comes, and what stops it there."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Reason:
 
     `kind` is "condition", "window", "key", "distance", "contiguity", "absence", "repetition", "place",
     "together", "order", "type" or "choice". `events` is the number of events that it keeps away: for a
-    condition or a choice (a strategy, LIMIT, CONSUME BY) of those that came, else of those that would come
-    without it. `nearest` describes the nearest miss.
+    condition or a choice (a strategy, LIMIT, CONSUME BY) out of those that came, else of those that would
+    come without it. `nearest` describes the nearest miss.
     """
 
     kind: str
@@ -136,7 +136,7 @@ def _satisfying(number: int) -> str:
 
 
 def _around(reason: Reason) -> tuple[str, str, str]:
-    """The reason in words: what stands before its condition, the condition, and what stands behind it."""
+    """The words before the condition of a reason, the condition, and the words after it."""
     match reason.kind:
         case "type":
             return "there are no events of type ", reason.condition, ""

@@ -34,7 +34,7 @@ Write = Callable[[BinaryIO, pa.Schema, Iterable[pa.RecordBatch]], None]
 
 
 def format_in_name(path: Path, *, or_give: str = "format=") -> str:
-    """The format that the suffix of `path` names; ValueError, with what else to give, where it names none."""
+    """The format given by the suffix of `path`; ValueError, with what to pass instead, if it gives none."""
     suffix = path.suffix.lower().lstrip(".")
     if suffix not in SUFFIXES:
         known = ", ".join(f".{ending}" for ending in SUFFIXES)
@@ -43,7 +43,7 @@ def format_in_name(path: Path, *, or_give: str = "format=") -> str:
 
 
 def writer_of(name: str) -> Write:
-    """The function that writes the format called `name`; ValueError where there is none."""
+    """The function that writes the format called `name`; ValueError if there is none."""
     if name not in FORMATS:
         raise ValueError(f"there is no format {name!r}: use one of {', '.join(FORMATS)}")
     return FORMATS[name]
@@ -57,10 +57,10 @@ def write_answer(
     format: str | None = None,
     positions: bool = False,
 ) -> int:
-    """Writes the batches of an answer to a path (`output_file`) or an open binary file; the number of rows.
+    """Writes the batches of an answer to a path (`output_file`) or an open binary file; returns its rows.
 
-    A path says the format by its suffix where `format` does not; `positions` writes the positions of
-    events in place of their attributes. ValueError for an unknown format, before anything is read.
+    The suffix of a path gives the format unless `format` does; `positions` writes the positions of events in
+    place of their attributes. Raises ValueError for an unknown format, before anything is read.
     """
     opened: AbstractContextManager[BinaryIO]
     if isinstance(target, str | PathLike):
@@ -82,7 +82,7 @@ def write_answer(
 
 
 class _Counted:
-    """Batches, and how many rows of them have been read."""
+    """Batches, with the number of rows that have been read so far."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -96,7 +96,7 @@ class _Counted:
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """One Parquet file; small batches are gathered into row groups."""
-    import pyarrow.parquet  # 20 ms, which other formats do without
+    import pyarrow.parquet  # takes 20 ms, which other formats are spared
 
     with pyarrow.parquet.ParquetWriter(file, schema) as writer:
         for table in _gathered(schema, batches):
@@ -127,10 +127,10 @@ def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 
 def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """One JSON object a line: ``start``, ``end``, times, partition columns, ``labels``.
+    """One JSON object per line: ``start``, ``end``, times, partition columns, ``labels``.
 
-    Where the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``. Rows of
-    events have no labels, and neither has their line.
+    If the labels hold positions only, a line is ``{"start": …, "end": …, "labels": {"a": […]}}``. Rows of
+    events have no labels, and neither have their lines.
     """
     labels = {i: label for i, label in enumerate(map(label_of, schema)) if label is not None}
     placed = bool(labels) and not any(pa.types.is_struct(schema.field(i).type.value_type) for i in labels)
@@ -146,7 +146,7 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 
 def _is_told_of_positions(field: pa.Field) -> bool:
-    """Whether a line with positions alone has a column, too: what SELECT computes, and how far it came."""
+    """Whether lines with positions alone include a column: values of SELECT, and steps completed."""
     return measure_of(field) is not None or partial_of(field) is not None
 
 
@@ -179,12 +179,12 @@ def _gathered(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
 
 
 def _texts(encoded: Iterable[bytes]) -> pa.Array:
-    """A column of strings; bytes that are not UTF-8 stay as they are."""
+    """A column of strings; bytes that are not UTF-8 are kept as they are."""
     return pa.array(encoded, pa.binary()).cast(pa.string(), safe=False)
 
 
 def json_bytes(value: Any) -> bytes:
-    """JSON text; NaN and infinities, which JSON lacks, become null, and bytes that are not UTF-8 stay."""
+    """JSON text; NaN and infinities, which JSON lacks, become null, and bytes that are not UTF-8 are kept."""
     try:
         text = _encoded(value)
     except ValueError:

@@ -22,7 +22,7 @@ from estero.automata.residual import Apartness, Hidden, HiddenSet, Residual
 from estero.language.tree.distances import Bounds
 
 NEVER: Final = -1
-"""Stands in place of a length where the age passes no further one."""
+"""The placeholder for a length if the age passes no further one."""
 
 
 class Bound(NamedTuple):

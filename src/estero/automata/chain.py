@@ -50,7 +50,7 @@ class Neighbours:
     or_null: bool = False
 
     def said(self, before: str | None = None) -> Node:
-        """The comparison as a condition, in which the event marked before is called `before`.
+        """The comparison as a condition, in which the event marked before is named `before`.
 
         A condition on that event alone stands by itself: ``before.k IS NULL``.
         """
@@ -69,7 +69,7 @@ class Neighbours:
 
 
 def asked_before(condition: Node) -> Neighbours:
-    """A condition on the event marked before alone, as a comparison of its truth; unknown counts as false."""
+    """A condition on only the event marked before, as a comparison of its truth; unknown counts as false."""
     truth = True
     while isinstance(condition, Not) and _is_decided(condition.part):
         truth, condition = not truth, condition.part
@@ -119,12 +119,12 @@ class ChainTransition:
 
     @property
     def left(self) -> tuple[Node, ...]:
-        """The key of the event before: its expressions that are compared by ``=``."""
+        """The key of the previous event: its expressions that are compared by ``=``."""
         return tuple(comparison.left for comparison in self.by("="))
 
     @property
     def right(self) -> tuple[Node, ...]:
-        """The key of the event at hand."""
+        """The key of the current event."""
         return tuple(comparison.right for comparison in self.by("="))
 
     @property
@@ -134,12 +134,12 @@ class ChainTransition:
 
     @property
     def order(self) -> Neighbours | None:
-        """The comparison by order; of a range its lower end, by ``>`` or ``>=``."""
+        """The comparison by order; for a range its lower end, by ``>`` or ``>=``."""
         return next(iter(self.by(*ORDERS)), None)
 
     @property
     def upper(self) -> Neighbours | None:
-        """The upper end of a range, of the same left side as its lower one, by ``<`` or ``<=``."""
+        """The upper end of a range, with the same left side as the lower end, by ``<`` or ``<=``."""
         return next(iter(self.by(*ORDERS)[1:]), None)
 
 

@@ -101,7 +101,7 @@ class MarkingAutomaton(SubsetAutomaton, ABC):
         return not self.subsets[state] <= self.cea.final
 
     def future(self, state: int) -> frozenset[int]:
-        """What is equal for states from which runs go on alike: no transition leaves a final state."""
+        """A value that is equal for states with equal futures: no transition leaves a final state."""
         return self.subsets[state] - self.cea.final
 
     def behind(self, state: int) -> frozenset[int]:

@@ -20,10 +20,11 @@ def expected_matches(cea: CEA, classes: Mapping[int, int], *, window: int | None
     """The expected number of complex events if the events came in random order; at most `HUGE`.
 
     `classes` says how many events have which bits (bit k: predicate k is true); `window` is the largest
-    distance from start to end, in events. An event takes the runs in state s of the deterministic automaton
-    to state t with the probability of the classes that do so, and the sums over all events come by squaring
-    the matrix of one event. Runs that read and mark the same are one run there, so no complex event counts
-    twice. 0 where more than `MOST_STATES` states would be needed. Contiguity is that of the events counted.
+    distance from start to end, in events. An event moves the runs in state s of the deterministic automaton
+    to state t with the probability of the classes that do so, and the sums over all events come from squaring
+    the matrix of one event. Runs that read and mark the same events are one run there, so no complex event
+    counts twice. 0 if more than `MOST_STATES` states would be needed. Contiguity is that of the events
+    counted.
     """
     events = sum(classes.values())
     length = events if window is None else min(events, window + 1)

@@ -20,7 +20,7 @@ from estero.language.tree.pattern import Sequence as Succession
 
 SAMPLE = 5_000
 COMPARED = 2_000_000
-"""The most pairs of a state and a part that are compared."""
+"""The largest number of pairs of a state and a part that are compared."""
 
 
 def too_large(cap: int, of: str, inside: Sequence[Pattern]) -> LimitExceeded:

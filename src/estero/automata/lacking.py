@@ -17,7 +17,7 @@ from estero.language.tree.expressions import Node
 
 @dataclass(frozen=True, slots=True)
 class Lacking(Node):
-    """A condition on an event: no `forbidden` event of its partition is near it, before or `ahead`.
+    """A condition on an event: no `forbidden` event of its partition is near it, before or (`ahead`) after.
 
     `apart` is the distance that such an event must have; `said` is the text in the query. If the forbidden
     event is `compared` with other events, a residual filter checks those nearby.

@@ -1,8 +1,8 @@
 """The events without which an automaton accepts nothing, however its runs go.
 
-Each rule of an automaton of any kind (CEA, chain-CEA, PCEA) leads from states to one state on an event. What
-every accepting run has is found by leaving rules out: if no final state can be reached without the rules that
-ask for a bit, every run reads an event with that bit.
+Each rule of an automaton of any kind (CEA, chain-CEA, PCEA) leads from states to one state on an event. The
+events that every accepting run has are found by leaving rules out: if no final state can be reached without
+the rules that require a bit, every run reads an event with that bit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """On an event with these bits a run in each of `sources` becomes one in `target`."""
+    """A transition rule: on an event with these bits, a run in each of `sources` becomes one in `target`."""
 
     sources: tuple[int, ...]
     bits: Bits
@@ -42,14 +42,14 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """All rules; runs are in `initial` at first, and one accepts in `final`."""
+    """All rules; runs begin in `initial`, and one accepts in `final`."""
 
     rules: tuple[_Rule, ...]
     initial: frozenset[int]
     final: frozenset[int]
 
     def accept_without(self, bit: int) -> bool:
-        """Whether some run can accept by the rules that do not ask for a bit."""
+        """Whether some run can accept by the rules that do not require a bit."""
         reached, before = set(self.initial), -1
         rules = [rule for rule in self.rules if bit not in rule.bits]
         while len(reached) > before:
@@ -59,7 +59,7 @@ class _Rules:
 
 
 def needs(machine: CEA | Chain | PCEA) -> tuple[Need, ...]:
-    """What every complex event of an automaton spans, each need once; () where nothing is known."""
+    """The needs of every complex event of an automaton, without duplicates; () if nothing is known."""
     rules = _rules(machine)
     first = (rule.bits for rule in rules.rules if rules.initial.issuperset(rule.sources))
     last = (rule.bits for rule in rules.rules if rule.target in rules.final)

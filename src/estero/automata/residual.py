@@ -18,11 +18,11 @@ from estero.language.tree.pattern import PartitionKey
 from estero.language.tree.schema import Schema
 
 ALL_MARKED = "*"
-"""Stands for a variable of all events that a pattern marks; no variable is called so."""
+"""The name that replaces a variable of all events that a pattern marks; no variable has this name."""
 
 
 BEFORE = "before"
-"""Stands for a variable of the events that end before a step."""
+"""The name that replaces a variable of the events that end before a step."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -106,7 +106,7 @@ class Residual:
     nearby: Nearby | None = None
 
 
-# ------------------------------------------------------------------- what it takes to check them
+# ------------------------------------------------------------------- what checking them requires
 
 
 def needed_hidden(residuals: Iterable[Residual]) -> set[Hidden]:

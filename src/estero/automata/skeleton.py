@@ -16,7 +16,7 @@ from estero.language.tree import pattern as p
 from estero.language.tree.conditions import conjoined
 
 BEFORE: Final = "before"
-"""The name of the event before in comparisons of a transition that leaves only one state."""
+"""The name of the previous event in comparisons of a transition that leaves only one state."""
 HERE: Final = "here"
 """The name of the current event in messages."""
 

@@ -21,7 +21,7 @@ from estero.automata.simulation import Simulation, ending_together
 from estero.errors import LimitExceeded
 
 MOST_PAIRS: Final = 3_000
-"""The most pairs of a run's state and its rivals, which take less than a second."""
+"""The largest number of pairs of a run's state and its rivals, which take less than a second."""
 
 Rival = tuple[int, bool]
 """The state of a rival, and whether it has marked more than the run."""
@@ -61,12 +61,12 @@ class MaxAutomaton:
 
     @property
     def label_sets(self) -> list[LabelSet]:
-        """The labels behind each mark, as in `automaton`."""
+        """The labels of each mark, as in `automaton`."""
         return self.automaton.label_sets
 
     @property
     def hidden_sets(self) -> list[HiddenSet]:
-        """The hidden labels behind each mark: none."""
+        """The hidden labels of each mark: none."""
         return self.automaton.hidden_sets
 
     def class_of(self, bits: int) -> int:

@@ -31,7 +31,7 @@ def array_of(numbers: NDArray[Any]) -> pa.Array:
 
 
 _kinds: Final[dict[np.dtype[Any], pa.DataType]] = {}
-"""The types of Arrow of those of NumPy."""
+"""The Arrow types of NumPy types."""
 
 
 def texts_of(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
@@ -57,7 +57,7 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
 
 
 def known_in(array: pa.Array) -> NDArray[np.bool_]:
-    """A mask of the values that are not NULL.
+    """A mask of the non-NULL values.
 
     >>> known_in(pa.array([1, None])).tolist()
     [True, False]

@@ -64,13 +64,13 @@ class Writer:
         ):
             return not (
                 isinstance(node, Call) and node.name in _OF_TEXTS
-            )  # what an element is, is not known here
+            )  # the type of an element is unknown here
         match node:
             case Attribute(name):
                 column = self._columns.get(name)
                 return column is not None and column.checked
             case Literal(Duration(nanoseconds)):
-                return nanoseconds % 1000 > 0  # beside it, microseconds are multiplied
+                return nanoseconds % 1000 > 0  # next to it, microseconds are multiplied
             case Arithmetic("%"):
                 return False
             case Arithmetic("-", left, right) if self._are_micros(left, right):
@@ -179,7 +179,7 @@ class BitWriter(Writer):
     # --------------------------------------------------------------------------------- relevance
 
     def relevance(self) -> SQL:
-        """The prefilter, and the exact test where the prefilter lets more pass."""
+        """The prefilter, followed by the exact test if the prefilter lets more events pass."""
         parts: list[SQL] = []
         if not self._classification.keep_all:
             parts.append(self._prefilter())

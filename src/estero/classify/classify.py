@@ -154,7 +154,7 @@ def _statement(
     in_memory: bool,
     screened: Sequence[Node | None] | None,
 ) -> str:
-    """DuckDB's statement, without a memory; see `classify_sql`."""
+    """DuckDB's statement, without caching; see `classify_sql`."""
     clauses = Clauses(classification, DUCKDB, columns)
     if not ordered and (ordering := ", ".join(clauses.order())):
         arrival = f"SELECT *, row_number() OVER () AS {ARRIVAL} FROM {source}"
@@ -183,7 +183,7 @@ def keys_sql(classification: Classification, source: str, columns: Mapping[str, 
 
 
 def _some(words: Iterable[str]) -> list[exp.Expr]:
-    """The conditions that each of these columns has some bit."""
+    """The conditions that some bit is set in each of these columns."""
     return [compared("!=", exp.column(word, quoted=True), number(0)) for word in words]
 
 
@@ -221,7 +221,7 @@ def columns_of(classification: Classification) -> dict[str, ColumnType]:
 def columns_read(
     classification: Classification, dialect: Dialect, columns: Mapping[str, ColumnType] | None
 ) -> Mapping[str, ColumnType]:
-    """The form in which each attribute of a classification is read, also inside of `columns`.
+    """The form in which each attribute of a classification, or a field inside `columns`, is read.
 
     Without `columns` each is in its kind's own form.
     """

@@ -1,4 +1,4 @@
-"""Names of columns: those that Estero makes, and those of the events beside them."""
+"""Names of columns: those that Estero adds, and those of the events beside them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from estero.language.tree.paths import JOINT, is_path
 
 # Classified events. A name that several columns share is written without the number that ends each of them.
 POSITION: Final = "__position"
-"""The place of an event in the whole stream, from 0."""
+"""The position of an event in the whole stream, from 0."""
 TIME: Final = "__time"
 """The time of an event in ticks."""
 PLACE: Final = "__place"
-"""The place of a row among all rows, where an event has one for each of its keys."""
+"""The position of a row among all rows, if an event has one row for each of its keys."""
 ORDINAL: Final = "__ordinal"
-"""The place of an event in the stream of its partition, where contiguity asks for it."""
+"""The position of an event in the stream of its partition, if contiguity needs it."""
 KEYS: Final = ("__key0", "__key1")
 """The halves of the partition key."""
 BITS: Final = "__bits"
@@ -29,19 +29,19 @@ VALUES: Final = "__value"
 SCREENED: Final = "__screen"
 """The words of bits of the predicates that the strings of an event do not rule out (screening.py)."""
 ARRIVAL: Final = "__arrival"
-"""The place of an event before sorting."""
+"""The position of an event before sorting."""
 MAPPED_TYPE: Final = "__type"
-"""The type of an event where each type has its own table; late events show it."""
+"""The type of an event if each type has its own table; late events show it."""
 
 # Events that wait in the reorder buffer have these as well.
 HELD: Final = "__held_"
-"""How their names begin."""
+"""The prefix of their names."""
 HELD_TIME: Final = "__held_time"
 HELD_ARRIVAL: Final = "__held_arrival"
 HELD_ORDER: Final = "__held_order"
 HELD_RELEVANT: Final = "__held_relevant"
 HELD_ERA: Final = "__held_era"
-"""How often the rules of a set had changed when an event came."""
+"""The number of times the rules of a set had changed when an event came."""
 
 # Rows of a relation that numbers them have these as well (relations.py).
 RELATION_UNSURE: Final = "__relation_unsure"
@@ -49,7 +49,8 @@ RELATION_UNSURE: Final = "__relation_unsure"
 RELATION_LAST: Final = "__relation_last"
 """Whether a row is the last one."""
 
-# Spark only. There columns of events go by their places, so that no name of a user is in any SQL (frames.py).
+# Spark only. Columns of events are referred to by index there, so that no SQL contains a user's names
+# (frames.py).
 COLUMN: Final = "__column"
 """The columns of events while Spark computes."""
 PAYLOAD: Final = "__payload"
@@ -63,13 +64,13 @@ RELEVANT: Final = "__relevant"
 KEYED: Final = "__keyed"
 """Whether an event has a partition key, in tables that also hold events without one."""
 CLOCK: Final = "__clock"
-"""The times made by Estero that Spark follows as the watermark."""
+"""The times added by Estero that Spark follows as the watermark."""
 HOME: Final = "__home"
 """The range of time that contains an event."""
 TASK: Final = "__task"
 """The range whose task gets an event: its own, or one with the event in its halo."""
 SHARE: Final = "__share"
-"""The number of a task's share, where tasks share an enumeration."""
+"""The number of a task's share, if tasks share an enumeration."""
 
 _WORKING: Final = (
     "__(position|place|time|arrival|ordinal|(held|relation)_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
@@ -132,7 +133,7 @@ def is_working(name: str) -> bool:
 
 
 def place_column(names: Iterable[str]) -> str:
-    """The column whose numbers tell the rows of a classified table apart, ascending in stream order."""
+    """The column whose numbers identify the rows of a classified table, ascending in stream order."""
     return PLACE if PLACE in names else POSITION
 
 

@@ -1,8 +1,8 @@
 """Kinds of columns, and the form in which expressions read and compare their values.
 
-Expressions know six kinds of values: BIGINT, DOUBLE, strings, truth values and instants, each with one form
+Expressions have six kinds of values: BIGINT, DOUBLE, strings, truth values and instants, each with one form
 per engine, and decimals, whose `cast` is their type. A column in another form (a small integer, a zoned
-timestamp, an enumeration) is cast where an expression reads it, and stays as it is where the report shows it.
+timestamp, an enumeration) is cast where an expression reads it, and is shown unchanged in the report.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ MOST_DIGITS: Final = 38
 """The largest number of digits of a decimal."""
 
 Tick = OneOf["us", "ns"]
-"""The resolution in which timestamps are compared: microseconds, or nanoseconds where a column has them."""
+"""The resolution in which timestamps are compared: microseconds, or nanoseconds if a column has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The kind of a column, and `cast`: the engine's type that expressions read it as (None: as it is).
+    """The kind of a column, and `cast`: the engine's type as which expressions read it (None: unchanged).
 
-    `checked` is whether that cast can overflow (unsigned 64-bit integers). `stands` is what the column is
-    called in the relation that is read, or computed from there, if it is not its `event_column`. Of a struct
-    `fields` are what its fields are, and of a list `element` what its elements are.
+    `checked` is whether that cast can overflow (unsigned 64-bit integers). `stands` is the name of the column
+    in the relation that is read, or its computation there, unless it is its `event_column`. `fields` are the
+    column types of the fields of a struct, and `element` is that of the elements of a list.
     """
 
     kind: Kind
@@ -44,7 +44,7 @@ class ColumnType:
 
     @property
     def scale(self) -> int:
-        """The number of digits of a decimal after its point."""
+        """The number of digits of a decimal after the decimal point."""
         return decimal_digits(self.cast)[1] if self.cast and self.kind is Kind.DECIMAL else 0
 
     @property
@@ -98,7 +98,7 @@ def canonical(kind: Kind) -> ColumnType:
 
 
 def reference(name: str, column: ColumnType) -> exp.Expr:
-    """The column as it is in the relation that is read."""
-    from sqlglot import exp  # 0.1 s; who recognizes asks for no SQL
+    """The column under its name in the relation that is read."""
+    from sqlglot import exp  # 0.1 s; recognition needs no SQL
 
     return exp.column(event_column(name), quoted=True) if column.stands is None else column.stands.copy()

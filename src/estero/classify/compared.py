@@ -32,10 +32,10 @@ def as_integer(value: float | None) -> int:
 
 
 def as_integers(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A column of values as int64 and a mask of the known ones (any integer stands for the others).
+    """A column of values as int64 and a mask of the non-NULL ones (any integer stands for the others).
 
     They compare as the values do: NaN is the largest float and equal to itself, 0.0 and -0.0 are equal.
-    Hashes, unsigned from DuckDB, keep their bits. What need not be changed is read where Arrow has it.
+    Hashes, unsigned from DuckDB, keep their bits. Values that need no change are read in place.
 
     >>> as_integers(pa.array([0.0, None, -0.0]))[1].tolist()
     [True, False, True]

@@ -62,7 +62,7 @@ class Dialect(ABC):
         return self.types.get(engine_type, canonical(Kind.OPAQUE))
 
     def inside(self, columns: Mapping[str, ColumnType], path: str) -> ColumnType | None:
-        """The column type at the end of a path; None if these columns do not have it."""
+        """The column type at the end of a path; None if these columns have no such path."""
         column = columns.get(column_of(path))
         if column is None:
             return None
@@ -80,7 +80,7 @@ class Dialect(ABC):
         return replace(column, stands=exp.Null() if column.kind is Kind.NULL else value)
 
     def with_paths(self, columns: Mapping[str, ColumnType], names: Iterable[str]) -> dict[str, ColumnType]:
-        """The columns, with the paths among the names that lead inside of one."""
+        """The columns, together with those of `names` that are paths inside one of them."""
         inner = {name: self.inside(columns, name) for name in names if name not in columns and is_path(name)}
         return {**columns, **{name: column for name, column in inner.items() if column is not None}}
 
@@ -89,7 +89,7 @@ class Dialect(ABC):
         """A field of a struct, NULL if the struct is; or an element of a list, NULL beyond its end."""
 
     def _of_elements(self, whole: SQL, field: str, element: ColumnType) -> SQL:
-        """The list of what the elements of a list have in a field, or of what the lists have that it is."""
+        """The list of a field of each element of a list, or of the fields in inner lists."""
         item = exp.column("inner")
         inner = element.step(field)
         if element.element is not None:
@@ -103,18 +103,18 @@ class Dialect(ABC):
 
     @abstractmethod
     def of_elements(self, whole: SQL, item: exp.Column, value: SQL) -> SQL:
-        """The list of a value of any `item` of a list; NULL for NULL."""
+        """The list of a value computed from each `item` of a list; NULL for NULL."""
 
     @abstractmethod
     def flat(self, whole: SQL, item: exp.Column) -> SQL:
-        """The elements of the lists in a list, of which some may be NULL."""
+        """The elements of the lists in a list, some of which may be NULL."""
 
     @abstractmethod
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         """The test whether some `item` of a list satisfies a condition that is never NULL; NULL for NULL."""
 
     def has_any_text(self, whole: SQL, texts: Sequence[str]) -> SQL | None:
-        """The test whether a list has one of these texts; None where `any_element` is as good."""
+        """The test whether a list has one of these texts; None if `any_element` is just as good."""
         del whole, texts
         return None
 
@@ -203,7 +203,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def whole(self, value: SQL) -> SQL:
-        """The 64-bit integer that a float is, which has no fraction; an error where it has more bits."""
+        """The 64-bit integer equal to a float without a fraction; an error if it has more bits."""
 
     @abstractmethod
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
@@ -243,15 +243,15 @@ class Dialect(ABC):
 
     @abstractmethod
     def last_position(self, value: SQL, part: SQL) -> SQL:
-        """The place, from 1, at which a part last begins in a string; 0 if it is not there."""
+        """The position, from 1, at which a part last begins in a string; 0 if it does not occur."""
 
     @abstractmethod
     def number_of(self, digits: SQL, base: int) -> SQL:
-        """The number of digits and small letters to a base, of more than 64 bits; 0 of none."""
+        """The number written in digits and small letters to a base, of more than 64 bits; 0 for no digits."""
 
     @abstractmethod
     def power(self, base: SQL, exponent: SQL) -> SQL:
-        """A power of floats, as IEEE 754 has it."""
+        """A power of floats, as in IEEE 754."""
 
     # ------------------------------------------------------------------------------------ hashes
 
@@ -279,10 +279,10 @@ class Dialect(ABC):
         return exp.to_identifier(name, quoted=True).sql(self.name)
 
     def readable(self, statement: str) -> str:
-        """The statement for people: on several lines, with strings as they are.
+        """The statement for people: on several lines, with strings unchanged.
 
-        It stays as it is where it is nested too deeply to be read again: the parser descends through some
-        ten functions for each level, so it meets Python's limit of 1,000 before the engines meet theirs.
+        It is returned unchanged if it is nested too deeply to be parsed again: the parser descends through
+        some ten functions for each level, so it meets Python's limit of 1,000 before the engines meet theirs.
         """
         import sqlglot
 
@@ -312,7 +312,7 @@ def escaped(pattern: str) -> str:
 
 
 def _refuse_alike(column: ColumnType, step: Step) -> None:
-    """Raises `DataError` for a field whose name differs from that of another one in case only."""
+    """Raises `DataError` for a field whose name differs from that of another one only in case."""
     alike = [name for name, _ in column.fields or () if name.lower() == str(step).lower()]
     if len(alike) > 1:
         raise DataError(

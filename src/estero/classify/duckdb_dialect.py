@@ -1,4 +1,4 @@
-"""SQL as DuckDB writes it."""
+"""SQL in the dialect of DuckDB."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DuckDB(Dialect):
         return compared(">", call("len", call("list_filter", whole, test)), number(0))
 
     def has_any_text(self, whole: SQL, texts: Sequence[str]) -> SQL | None:
-        # A statement with hundreds of lambdas takes seconds to be planned.
+        # Planning a statement with hundreds of lambdas takes seconds.
         if len(texts) == 1:
             return call("list_contains", whole, text(texts[0]))
         return call("list_has_any", whole, call("list_value", *map(text, texts)))
@@ -122,7 +122,8 @@ class DuckDB(Dialect):
     def moment(self, ticks: SQL, tick: Tick) -> SQL:
         if tick == "ns":
             return call("make_timestamp_ns", ticks)
-        # DuckDB reuses no condition with an error of its own, which has side effects; an overflow has none.
+        # DuckDB does not reuse a condition with an explicit error, which has side effects; an overflow has
+        # none.
         for step, back, length in (("subtract", "add", FIRST - LEAST), ("add", "subtract", GREATEST - LAST)):
             ticks = call(back, call(step, ticks, number(length)), number(length))
         return call("make_timestamp", ticks)
@@ -153,7 +154,7 @@ class DuckDB(Dialect):
         return call("trim", value, text(" "))
 
     def split_part(self, value: SQL, delimiter: SQL, place: SQL) -> SQL:
-        # What DuckDB's macro of this name stands for: it would read the operands twice unseen.
+        # The definition of DuckDB's macro of this name, which itself would read the operands twice unnoticed.
         part = call("list_extract", call("string_split", value, delimiter), place)
         known = exp.and_(*map(is_not_null, (value, delimiter, place)))
         return either(known, call("coalesce", part, text("")), exp.Null())

@@ -1,4 +1,4 @@
-"""What expressions make of DuckDB's types, by the names that DuckDB gives them."""
+"""The column types of expressions for DuckDB's types, by the names that DuckDB gives these."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def duckdb_column(engine_type: str) -> ColumnType:
 
 
 def has_order(engine_type: str, column: ColumnType) -> bool:
-    """Whether values of this type order ties in the same way on every engine."""
+    """Whether the order of values of this type is the same on every engine, so that it can break ties."""
     return column.kind is not Kind.OPAQUE or engine_type in _SORTED

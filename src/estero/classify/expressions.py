@@ -155,7 +155,7 @@ class ExpressionWriter:
 
 
 def _texts_asked(node: e.SomeElement) -> list[str] | None:
-    """The texts of which an element has to be one, where that is the condition."""
+    """The texts that an element has to be one of, if that is the condition."""
     match node.condition:
         case e.Comparison("=", e.Element(name), e.Literal(str() as text)) if name == node.element:
             return [text]

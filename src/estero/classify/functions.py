@@ -284,7 +284,7 @@ def _power(operations: Operations, arguments: Sequence[Typed]) -> Typed:
 
 
 def _div(operations: Operations, arguments: Sequence[Typed]) -> Typed:
-    """The quotient of integers; that of the least one by -1 is beyond 64 bits, as its negative is."""
+    """The quotient of integers; that of the least one by -1 exceeds 64 bits, like its negative."""
     left, right = arguments
     zero, minus_one = (operations.dialect.integer(value) for value in (0, -1))
     quotient = exp.IntDiv(this=bound(operations.wide(left)), expression=bound(operations.wide(right)))
@@ -332,7 +332,7 @@ def _joined(parts: Sequence[SQL]) -> SQL:
 
 
 def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
-    """A substring; places before the first character, on which engines differ, are removed beforehand.
+    """A substring; positions before the first character, on which engines differ, are removed beforehand.
 
     NULL is tested separately, because ``greatest`` and ``least`` ignore it.
     """
@@ -351,7 +351,7 @@ def _substring(operations: Operations, arguments: Sequence[Typed]) -> Typed:
 
 
 def _clipped(value: Typed, least: int) -> SQL:
-    """An integer, or the nearest from `least` to as many as a string has characters."""
+    """An integer clipped to the range from `least` to the length of a string."""
     wide = cast(value.sql.copy(), "BIGINT")
     return call("least", call("greatest", wide, number(least)), number(_LONGEST))
 
@@ -360,7 +360,7 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def _parse_integer(operations: Operations, arguments: Sequence[Typed]) -> Typed:
-    """The number of digits to a base: a sum that cannot overflow, because longer ones are NULL before."""
+    """The number written in digits to a base: a sum that cannot overflow, as longer ones are NULL already."""
     value, base = arguments
     to = int(base.literal)  # type: ignore[arg-type]
     most = next(digits for digits in range(64, 0, -1) if to ** (digits - 1) <= -LEAST)

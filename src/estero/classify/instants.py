@@ -1,4 +1,4 @@
-"""Numbers that all engines share: instants as microseconds, and how large an integer is exact as a float."""
+"""Numbers shared by all engines: instants as microseconds, and the largest integer exact as a float."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microsecond
 LAST: Final = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH + timedelta(days=1)) // timedelta(
     microseconds=1
 ) - 1
-"""The first and the last microsecond of the years 1 to 9999, which Python has a calendar for."""
+"""The first and the last microsecond of the years 1 to 9999, which are those of Python's calendar."""
 
 
 def micros_of(moment: datetime) -> int:

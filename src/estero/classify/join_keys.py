@@ -72,12 +72,12 @@ def join_keys(
 
 
 def halves_of(part: KeyPart, classified: pa.RecordBatch) -> tuple[Bits, Bits, Known]:
-    """Both halves of the value of a part of a key, and a mask of the known ones."""
+    """Both halves of the value of a part of a key, and a mask of the non-NULL ones."""
     return _part(part, classified, {})
 
 
 def hashed(halves: Sequence[Bits]) -> tuple[Bits, Bits]:
-    """Both halves of the key that is made of the halves of several values."""
+    """Both halves of a key made from the halves of several values."""
     first, second = (_hash(halves, seed) for seed in _SEEDS)
     return first, second
 
@@ -92,7 +92,7 @@ def _exact(parts: Sequence[tuple[Bits, Bits]]) -> tuple[Bits, ...]:
 def _part(
     part: KeyPart, classified: pa.RecordBatch, parts: dict[KeyPart, tuple[Bits, Bits, Known]]
 ) -> tuple[Bits, Bits, Known]:
-    """Both halves of the key of a value, and a mask of the known values."""
+    """Both halves of the key of a value, and a mask of the non-NULL values."""
     if part not in parts:
         nothing = np.zeros(classified.num_rows, np.uint64)
         low, high, known = nothing, nothing, nothing != 0

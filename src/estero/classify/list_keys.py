@@ -1,7 +1,7 @@
-"""Join keys of events whose attributes are lists: one for each element, and every combination of those.
+"""Join keys of events whose attributes are lists: one for each combination of elements.
 
-Values are hashed here, as SQL has no one key for such an event. Equal numbers have equal hashes, whatever
-their types are; so have equal times.
+Values are hashed here, because SQL has no single key for such an event. Equal numbers have equal hashes,
+whatever their types, and so have equal times.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def has_lists(columns: Sequence[KeyColumn]) -> bool:
 def spread_keys(
     columns: Sequence[KeyColumn], classified: pa.RecordBatch
 ) -> tuple[Bits, Known, NDArray[np.int64]]:
-    """Keys uint64[r, K, 2] and known bool[r, K], and where those of each event are, spread int64[n, 2].
+    """Keys uint64[r, K, 2] and known bool[r, K], and the row range of each event, spread int64[n, 2].
 
-    An event has as many rows as the column with the most keys has there, and one at least. NULLs in a list
-    are no keys, but where there is nothing else and the part may be NULL. The keys of an event are distinct.
+    An event has as many rows as its key column with the most keys, and at least one. NULLs in a list are no
+    keys, unless there is nothing else and the part may be NULL. The keys of an event are distinct.
 
     >>> batch = pa.record_batch({event_column("tags"): [["a", "b"], None]})
     >>> keys, known, spread = spread_keys([KeyColumn((KeyPart((), listed="tags"),), exact=False)], batch)
@@ -110,7 +110,7 @@ def _choices(part: KeyPart, classified: pa.RecordBatch) -> _Choices:
 
 
 def _elements(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The elements of lists, or values of a column without lists, and the event of each; without NULLs."""
+    """The elements of lists, or the values of another column, and the event of each; without NULLs."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     event = np.arange(len(column))
@@ -121,7 +121,7 @@ def _elements(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def _plain(values: pa.Array) -> list[Any]:
-    """Values of Python; times as nanoseconds."""
+    """Values as Python objects; times as nanoseconds."""
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("ns", values.type.tz)).cast(pa.int64())
     return list(values.to_pylist())
@@ -135,7 +135,7 @@ def _hash_of(value: Any) -> tuple[int, int]:
 
 
 def _text(value: Any) -> str:
-    """A text that equal values share, and no others."""
+    """A text that is the same for equal values only."""
     match value:
         case bool() | str() | bytes():
             return f"{type(value).__name__} {value!r}"

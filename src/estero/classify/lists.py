@@ -1,4 +1,4 @@
-"""Long lists behind IN, in the form for looking up values of an expression."""
+"""Long lists after IN, in the form for looking up values of an expression."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Operands that an operation reads more than once, computed once.
 
-Most operations read an operand several times: ``round(v)`` reads ``v`` four times. Written out, n calls
-inside one another would read the innermost operand 4**n times, in a statement of that length. So a long
-operand is a name at first; it remains one (`Dialect.let`) where the operation reads it more than once, and
-is written in the name's place where it is read once.
+Most operations read an operand several times: ``round(v)`` reads ``v`` four times. Written out, n nested
+calls would read the innermost operand 4**n times, in a statement of that length. So a long operand is a name
+at first; it remains one (`Dialect.let`) if the operation reads it more than once, and replaces the name if it
+is read once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def with_names(
     )
     known = result.known
     if known is not None and any(_places(long, known).values()):
-        known = None  # the names mean nothing outside of the operation
+        known = None  # the names have no meaning outside the operation
     whole = exp.paren(result.sql, copy=False)  # now the root has a parent, too, in which it can be replaced
     bindings: list[tuple[exp.Column, SQL]] = []
     for name, places in _places(long, [whole]).items():
@@ -68,7 +68,7 @@ def _named(name: str, operand: Typed) -> Typed:
 
 
 def _places(names: Mapping[str, Typed], trees: Iterable[SQL]) -> dict[str, list[exp.Column]]:
-    """The nodes that each name occurs in."""
+    """The nodes in which each name occurs."""
     places: dict[str, list[exp.Column]] = {name: [] for name in names}
     for tree in trees:
         for column in tree.find_all(exp.Column):

@@ -39,8 +39,9 @@ _MIRRORED: Mapping[e.ComparisonOperator, e.ComparisonOperator] = {
 class Typed:
     """An expression in SQL with its kind (None: the literal NULL) and, for a literal, its value.
 
-    `known` are the conditions under which it is not NULL; None stands for "ask the value itself". Of a list
-    `element` is how its elements are read, and of a decimal `scale` the digits behind its point.
+    `known` are the conditions under which it is not NULL; None means that the value itself is tested.
+    `element` says how the elements of a list are read, and `scale` is the number of decimal places of a
+    decimal.
     """
 
     sql: SQL
@@ -111,7 +112,7 @@ class Operations:
         if isinstance(broken.literal, float):
             return self._compare_with_float(operator, whole, broken.literal)
         rounded = cast(whole.sql.copy(), "DOUBLE")
-        # NULL where the cast is none: a NULL beside it already makes the result unknown.
+        # NULL if the cast fails: a NULL next to it already makes the result unknown.
         whole_float = exp.TryCast(**cast(broken.sql.copy(), "BIGINT").args, safe=True)
         limit = self.dialect.floating(2.0**63)
         above: e.ComparisonOperator = "<=" if operator in {"<", "<=", "!="} else "<"
@@ -257,7 +258,7 @@ class Operations:
         return Typed(cast(guarded, "BIGINT"), Kind.INT, (*known, compared("!=", right.sql, zero)))
 
     def negative(self, operand: Typed) -> Typed:
-        """The negative of a number or a duration."""
+        """The negated number or duration."""
         if operand.kind is Kind.FLOAT:
             return Typed(exp.paren(exp.Neg(this=bound(operand.sql))), Kind.FLOAT, operand.known)
         if operand.kind is None:
@@ -307,5 +308,5 @@ def _unless_zero(result: SQL, divisor: SQL, known: tuple[SQL, ...]) -> Typed:
 
 
 def _constant_if_known(truth: bool, known: SQL) -> SQL:
-    """`truth` where the operand is known, else unknown."""
+    """`truth` if the operand is not NULL, else unknown."""
     return either(known, exp.true() if truth else exp.false(), exp.Null())

@@ -1,7 +1,7 @@
 """The key of PARTITION BY as two halves of 128 bits, in SQL trees.
 
 Alternatives of one bracket whose values differ in kind, or whose timestamps differ in resolution, become
-texts that are equal exactly where the values are: an integer never equals a string, and a float or a decimal
+texts that are equal exactly if the values are: an integer never equals a string, and a float or a decimal
 only if it is that integer. Decimals of any scale are such texts, too.
 """
 
@@ -24,7 +24,7 @@ class KeyWriter(Writer):
     """Writes the key of a classification and the conditions that it is known."""
 
     def known(self) -> list[SQL]:
-        """The conditions that each bracket of the key is not NULL."""
+        """The conditions that no bracket of the key is NULL."""
         return [is_not_null(exp.paren(self._key(bracket)[0])) for bracket in self._classification.keys]
 
     def halves(self) -> tuple[SQL, SQL]:
@@ -114,7 +114,7 @@ def text_of_number(dialect: Dialect, value: SQL, column: ColumnType) -> SQL:
     shown = _lettered(dialect, "n", number)
     whole = compared("=", number, call("floor", number.copy()))
     integer = _lettered(dialect, "n", cast(number.copy(), "BIGINT"))
-    # Only a float within 64 bits is rounded down: Spark's floor makes an integer of it.
+    # Only a float within 64 bits is rounded down, because Spark's floor converts it to an integer.
     chosen = exp.Case().when(call("isnan", number.copy()), text("nNaN")).when(exp.or_(below, above), shown)
     return chosen.when(whole, integer).else_(shown.copy())
 

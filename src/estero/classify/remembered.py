@@ -10,7 +10,7 @@ Answer = TypeVar("Answer")
 
 
 class Remembered(Generic[Answer]):
-    """The answers to the last few requests, which are compared by ``==``.
+    """The results of the last few requests, which are compared by ``==``.
 
     >>> lengths = Remembered[int]()
     >>> lengths.of({"a": 1}, lambda: 1), lengths.of({"a": 1}, lambda: 1 // 0)
@@ -25,7 +25,7 @@ class Remembered(Generic[Answer]):
         self._last: list[tuple[object, Answer]] = []
 
     def of(self, asked: object, work: Callable[[], Answer]) -> Answer:
-        """The answer to a request: remembered, or else computed by `work`."""
+        """The result for a request: remembered, or else computed by `work`."""
         for known, answer in self._last[:]:  # another thread may write
             if self._same(known, asked):
                 return answer

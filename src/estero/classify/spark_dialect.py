@@ -1,9 +1,9 @@
-"""SQL as Spark writes it, independent of the settings of its session.
+"""SQL in the dialect of Spark, independent of the settings of its session.
 
-Spark replaces ``${…}`` in every text that it parses (``spark.sql.variable.substitute``), inside of strings,
-too, and reads backslashes in strings as ``spark.sql.parser.escapedStringLiterals`` says. So a string with
-a letter that may mean something is written in hexadecimal digits: Spark makes a constant of them before it
-looks for filters to push into a scan.
+Spark replaces ``${…}`` in every text that it parses (``spark.sql.variable.substitute``), even inside strings,
+and reads backslashes in strings according to ``spark.sql.parser.escapedStringLiterals``. So a string with a
+character that may be special is written in hexadecimal digits: Spark makes a constant of them before it looks
+for filters to push into a scan.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from estero.language.tree.paths import Step
 from estero.language.tree.schema import Kind
 
 LOCAL_TIME = "timestamp_ntz"
-"""Timestamps without a zone, which are taken to be in UTC."""
+"""The type of timestamps without a zone, which are taken to be in UTC."""
 MATCHER = "estero_matches"
-"""The function for expressions that Java cannot match; it takes a text and an expression for RE2."""
+"""The function for expressions that Java cannot match; its arguments are a text and an RE2 expression."""
 
 _MOST_LOOPS_OF_LIKE = 2
-"""The most ``%`` that Spark's LIKE may go through, since Java tries all ways through ``%a%b%c%``."""
+"""The most ``%`` for which Spark's LIKE is used, because Java tries all ways through ``%a%b%c%``."""
 _PLAIN = re.compile(r"[\w !#%&()*+,./:;<=>?@^|~\-]*")
 """Strings that are literal in every setting."""
 _OVERFLOW = "estero: 64-bit overflow"
@@ -60,7 +60,7 @@ _LENGTHS = {
     "day": (_DAY, 0),
     **{unit: (length, 0) for unit, (length, _) in _CLOCK.items()},
 }
-"""The length of each in microseconds, and when one of them began."""
+"""The length of each in microseconds, and the start of one of them."""
 
 
 class Spark(Dialect):
@@ -158,19 +158,19 @@ class Spark(Dialect):
         return value
 
     def rounded(self, function: str, value: SQL) -> SQL:
-        # Spark makes 64-bit integers of floats, which is only right of those that have a fraction.
+        # Spark converts floats to 64-bit integers, which is only right for those that have a fraction.
         has_fraction = compared("<", call("abs", value.copy()), self.floating(float(EXACT)))
         return either(has_fraction, cast(call(function, value), "DOUBLE"), value.copy())
 
     def whole(self, value: SQL) -> SQL:
-        # A cast makes 2.0**63 the greatest integer, as it does all that is larger without ANSI mode.
+        # A cast turns 2.0**63 into the greatest integer, and everything larger as well without ANSI mode.
         number = exp.TryCast(**cast(value, "BIGINT").args, safe=True)
         fitting = either(compared("<", value, self.floating(2.0**63)), number)
         beyond = either(is_not_null(value), _failure(_OVERFLOW, "BIGINT"))
         return call("coalesce", fitting, beyond)
 
     def ticks_of(self, value: SQL, tick: Tick) -> SQL:
-        return call("unix_micros", value)  # there is no finer resolution
+        return call("unix_micros", value)  # Spark has no finer resolution
 
     def moment(self, ticks: SQL, tick: Tick) -> SQL:
         if tick == "ns":
@@ -183,7 +183,7 @@ class Spark(Dialect):
         return either(beyond, _failure(_BEYOND_CALENDAR, "TIMESTAMP"), call("timestamp_micros", ticks.copy()))
 
     def part_of_time(self, part: str, value: SQL, tick: Tick) -> SQL:
-        # Functions of timestamps ask the session's zone; those of dates do not.
+        # Functions of timestamps depend on the session's zone; those of dates do not.
         instant = self.ticks_of(value, tick)
         if part in _CLOCK:
             unit, modulus = _CLOCK[part]
@@ -286,7 +286,7 @@ SPARK: Final = Spark()
 
 
 def _failure(message: str, engine_type: str) -> SQL:
-    """An expression of a type that raises an error."""
+    """An expression of some type that raises an error."""
     return cast(call("raise_error", text(message)), engine_type)
 
 
@@ -297,7 +297,7 @@ def _in_safe_letters(tree: SQL) -> SQL:
 
 
 def _micros_of_local_time(value: SQL) -> SQL:
-    """Microseconds since 1970 on a clock that is never put forward: made of the parts of the local time.
+    """Microseconds since 1970 on a clock that is never put forward, computed from the local time's parts.
 
     ``timestampdiff`` would read it as an instant in the session's zone, an hour off in a gap of that zone.
     """
@@ -314,5 +314,5 @@ def _micros_of_local_time(value: SQL) -> SQL:
 
 
 def _lambda(name: exp.Column, result: SQL) -> exp.Lambda:
-    """The function that gives a result for what is called so."""
+    """A lambda function with a result in terms of its named parameter."""
     return exp.Lambda(this=result, expressions=[name.this.copy()])

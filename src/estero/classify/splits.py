@@ -1,7 +1,7 @@
-"""A predicate as what the strings of an event say of it, and the rest; and the columns that are read for it.
+"""Predicates split into what the strings of an event decide, and the rest; and the columns read for it.
 
-All that drops irrelevant events looks at strings first: DuckDB's statement and Spark's condition (bits.py),
-and the look at the strings of Arrow batches (screening.py).
+Everything that drops irrelevant events tests strings first: DuckDB's statement and Spark's condition
+(bits.py), and the screen over Arrow batches (screening.py).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def columns_needed(classification: Classification, rests: Iterable[Node | None])
 
 
 def _attributes_needed(classification: Classification, rests: Iterable[Node | None]) -> Iterator[str]:
-    """The attributes needed of relevant events, which are columns or inside of them."""
+    """The attributes needed of relevant events, which are columns or fields inside them."""
     if classification.schema.time is not None:
         yield classification.schema.time
     for bracket in classification.keys:

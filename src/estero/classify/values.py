@@ -96,7 +96,7 @@ class ValueWriter(Writer):
     def _ticks(self, value: Value, typed: Typed) -> SQL:
         """Ticks as in the time column, or nanoseconds for all values if some column has them.
 
-        A value that no 64-bit integer holds in nanoseconds is an error.
+        A value that does not fit into a 64-bit integer in nanoseconds is an error.
         """
         ticks = self._operations.ticks(typed, typed.tick)
         if typed.tick == "ns" or not self._nanos:

@@ -8,14 +8,14 @@ import sys
 from estero.cli.ending import heeding_signals, open_standard_streams, stopped
 
 _COLLECTED_AT = 50_000
-"""The number of new objects after which Python looks for garbage, not 700: most belong to modules, and stay.
+"""The number of new objects after which Python collects garbage, not 700: most belong to modules, and stay.
 
-Looking for it while they are loaded took a tenth of `estero run` over a small file.
+Collecting while they are loaded took a tenth of `estero run` over a small file.
 """
 
 
 def main() -> None:
-    """The program `estero`. A signal ends it in a line while it is imported, too, which takes a while."""
+    """The program `estero`. A signal ends it with a single line even during its imports."""
     gc.set_threshold(_COLLECTED_AT)
     open_standard_streams()
     with heeding_signals():

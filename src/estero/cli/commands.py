@@ -63,10 +63,10 @@ DATA_OR_RUN_ERROR = 1
 QUERY_OR_USAGE_ERROR = 2
 
 LOCAL = "local[*]"
-"""The master of Spark in this machine, on all its cores."""
+"""The master of Spark on this machine, with all its cores."""
 
 WIDTH_OF_HELP = 120
-"""The longest lines of the help, on a terminal that has as many cells."""
+"""The longest lines of the help, on a terminal that is wide enough."""
 
 
 class Program(click.Group):
@@ -75,7 +75,7 @@ class Program(click.Group):
     command_class: type[click.Command] | None = options.Command
 
     def list_commands(self, _context: click.Context) -> list[str]:
-        """The names of its commands, in the order in which they are written here."""
+        """The names of its commands, in the order in which they are defined here."""
         return list(self.commands)
 
 
@@ -104,7 +104,7 @@ def app() -> None:
 
 
 def reported(command: Callable[P, None]) -> Callable[P, None]:
-    """Turns what goes wrong in a command into a paragraph on standard error and an exit code."""
+    """Turns errors of a command into a paragraph on standard error and an exit code."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -136,7 +136,7 @@ def reported(command: Callable[P, None]) -> Callable[P, None]:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Each warning of Estero's is a line on standard error, once; other warnings are as they were."""
+    """Prints each warning of Estero's as a line on standard error, once; other warnings are unchanged."""
     from estero import EsteroWarning
 
     with warnings.catch_warnings():
@@ -158,7 +158,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 
 def explained(error: Exception) -> int:
-    """Says what went wrong; the exit code for it."""
+    """Explains an error; returns the exit code for it."""
     from estero import EsteroError, QueryError
     from estero.cli.terminal import complain
 
@@ -406,7 +406,7 @@ def demo(
 
 
 def call() -> int:
-    """Runs the command that the command line names; its exit code."""
+    """Runs the command that the command line names; returns its exit code."""
     try:
         return int(app.main(prog_name=completion.PROGRAM, standalone_mode=False) or 0)
     except click.ClickException as error:
@@ -414,7 +414,7 @@ def call() -> int:
         return error.exit_code
     except click.Abort:
         return stopped()
-    except OSError as error:  # the help, or the version, has nowhere to go
+    except OSError as error:  # the help, or the version, cannot be written
         return explained(error)
 
 
@@ -439,15 +439,15 @@ def _answer_of_spark(
     until: str | None = None,
     explain: bool = False,
 ) -> tuple[Collected, Callable[[], int]]:
-    """The complex events, and what tells how many more are not decided.
+    """The complex events, and a function for the number of those that are undecided.
 
-    With `explain`, how events that Spark alone reads are evaluated is said first.
+    With `explain`, the evaluation of events that only Spark reads is explained first.
     """
     from estero.cli.terminal import say, working
     from estero.queries.statement import raise_first
 
     if not stream.is_of_spark:
-        # Spark does not know which types occur, so what is wrong with the query is found here; and at once.
+        # Spark does not know which types occur, so errors in the query are found here, and at once.
         raise_first(query.check(stream.scan))
     from estero.spark import collect, count, read_events, recognize
     from estero.spark import explain as explained
@@ -457,7 +457,7 @@ def _answer_of_spark(
     events = estero.scan(frame, **stream.layout)
     if stream.is_of_spark and explain:
         say(str(explained(events, query, positions=positions, partials=partials)))
-    # Without a time, positions are what tells where a complex event is.
+    # Without a time, positions are the only way to locate a complex event.
     placed = positions or stream.layout["time"] is None
     matches = recognize(events, query, positions=placed, until=until, partials=partials)
 
@@ -479,10 +479,10 @@ class _WithoutPandas(MetaPathFinder):
 
 
 def _do_without_pandas() -> None:
-    """Has PyArrow not import pandas, which takes longer than most queries: no frame comes or goes here.
+    """Keeps PyArrow from importing pandas, which takes longer than most queries and is not needed here.
 
-    It looks for pandas when it makes the first array and when it gives the first one to NumPy, and remembers
-    that there is none.
+    PyArrow looks for pandas when it makes the first array and when it gives the first one to NumPy, and
+    remembers that there is none.
     """
     import pyarrow as pa
 
@@ -517,7 +517,7 @@ def _show(
 
 
 def _compare_with_spark(query: Query, answer: Answer, layout: dict[str, Any]) -> None:
-    """Runs the demo's query on Spark; RuntimeError where the complex events are not those of `answer`."""
+    """Runs the demo's query on Spark; RuntimeError if the complex events differ from those of `answer`."""
     import tempfile
 
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Completion in a shell: its script, and for a column what the events have that are named before it."""
+"""Completion in a shell: its script, and for column names the columns of the events named before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any] | click.Command")
 
 
 class Decorator(Protocol):
-    """What gives a command an option or an argument."""
+    """A decorator that gives a command an option or an argument."""
 
     def __call__(self, command: Decorated, /) -> Decorated:
         """The command with it."""
@@ -30,13 +30,13 @@ _FILES = {
     "zsh": Path(".zfunc", "_estero"),
     "fish": Path(".config", "fish", "completions", "estero.fish"),
 }
-"""Where the script of a shell is kept, in the directory of the user."""
+"""The path of the completion script of each shell, in the user's home directory."""
 
 _LINES = {
     "bash": (".bashrc", "source ~/.bash_completions/estero.sh"),
     "zsh": (".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
 }
-"""What has a shell read it when it starts; fish does so of itself."""
+"""The line that makes a shell read it at its start; fish does so by itself."""
 
 
 def _show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -70,7 +70,7 @@ install_option: Decorator = click.option(
 
 
 def install(shell: str, context: click.Context) -> Path:
-    """The file with the script of a shell, which reads it when it starts."""
+    """Writes the script of a shell to a file that the shell reads, and returns the file."""
     home = Path.home()
     file = home / _FILES[shell]
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def install(shell: str, context: click.Context) -> Path:
 
 
 def _shell() -> str:
-    """The shell of the user; a usage error where it is not one that can be told what to complete."""
+    """The shell of the user; a usage error if it has no completion."""
     shell = Path(os.environ.get("SHELL", "")).name
     if shell not in _FILES:
         is_set = f"$SHELL is {shell}" if shell else "$SHELL is not set"
@@ -102,15 +102,15 @@ def _script(shell: str, context: click.Context) -> str:
 
 
 def file_names(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What has the shell suggest files."""
+    """Makes the shell suggest files."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def column_names(context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
-    """The columns of the files of ``--events`` that begin like this; none where that takes reading rows.
+    """The columns of the files of ``--events`` with this prefix; none if finding them takes reading rows.
 
-    Parquet and Arrow files say it in a few bytes, CSV files in their first line. A shell waits for the
-    answer, and what is wrong with a file is said by the command.
+    Parquet and Arrow files have them in a few bytes, CSV files in their first line. A shell waits for the
+    answer, and errors in a file are reported by the command.
     """
     names: dict[str, None] = {}
     for file in context.params.get("events") or ():

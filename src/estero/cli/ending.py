@@ -1,4 +1,4 @@
-"""How a command ends before its end: Ctrl-C, a request to end, nobody who reads, no place to write."""
+"""How a command ends early: Ctrl-C, a request to end, a closed pipe, an output that cannot be written."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 NOBODY_READS = 128 + 13
-"""As shells report a program that ended because the reader of its pipe did (SIGPIPE is 13)."""
+"""The exit code that shells report for a program whose pipe was closed by its reader (SIGPIPE is 13)."""
 
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 _asked: list[int] = []
-"""The signals that asked the command to end."""
+"""The signals that requested the command to end."""
 
 
 @contextmanager
 def heeding_signals() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt in the block, so that it ends in good order.
+    """Makes Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt in the block, so that it ends in good order.
 
-    A signal that is ignored (nohup) stays so. Behind the block signals end the process at once: what is left
-    is for Python's own end, where nobody would handle an exception.
+    An ignored signal (nohup) stays ignored. After the block signals end the process at once: only Python's
+    own shutdown is left, where nothing would handle an exception.
     """
     wanted = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
     _asked.clear()
@@ -50,12 +50,12 @@ def _note(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def was_asked_to_end() -> bool:
-    """Whether a signal came. Libraries may make any error of the KeyboardInterrupt that it raised."""
+    """Whether a signal came. Libraries may turn its KeyboardInterrupt into any other error."""
     return bool(_asked)
 
 
 def stopped() -> int:
-    """Says in a line that a signal has ended the command; the exit code for it."""
+    """Prints a line that a signal has ended the command; returns the exit code for it."""
     number = _asked[0] if _asked else signal.SIGINT
     behind_the_key = "\n" if number == signal.SIGINT and sys.stderr.isatty() else ""  # which shows as ^C
     print(f"{behind_the_key}{_WORDS.get(signal.Signals(number), 'ended')}", file=sys.stderr)
@@ -71,16 +71,17 @@ def write_out() -> None:
 
 
 def drop_output() -> None:
-    """Discards what is buffered for standard output: Python would complain of it at its end."""
-    with suppress(OSError):  # it is no file: a test reads it
+    """Discards what is buffered for standard output, of which Python would complain at its end."""
+    with suppress(OSError):  # it is not a file: a test reads it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def open_standard_streams() -> None:
-    """Puts something in the place of standard streams that are closed.
+    """Replaces standard streams that are closed.
 
-    What is written to output then is an error that says so; to the stream of errors, nothing. No file that is
-    opened later gets one of their numbers, under which other libraries would write into it.
+    Writing to the output then raises an error that says so; writing to the stream of errors does nothing.
+    Files that are opened later do not get one of their numbers, under which other libraries would write into
+    them.
     """
     for number in range(3):
         try:
@@ -96,7 +97,7 @@ def open_standard_streams() -> None:
 
 
 class _Closed(RawIOBase):
-    """A standard output that nothing can be written to."""
+    """A standard output to which nothing can be written."""
 
     def writable(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The options of the command line, and what the ones about events mean together."""
+"""The options of the command line, and the meaning of those about events together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Format(StrEnum):
 
 
 class RowsOf(StrEnum):
-    """The units that have a row each."""
+    """The units that get one row each."""
 
     MATCHES = "matches"
     EVENTS = "events"
@@ -72,7 +72,7 @@ class Option(click.Option):
 
 
 class Argument(click.Argument):
-    """An argument with a line in the help: its name there, and what it is."""
+    """An argument with a line in the help: its name there, and its description."""
 
     def __init__(self, *declarations: Any, line: tuple[str, str], **attributes: Any) -> None:
         super().__init__(*declarations, **attributes)
@@ -87,14 +87,14 @@ class Command(click.Command):
     """A command of the program, which lists its arguments and options in groups."""
 
     def get_short_help_str(self, _limit: int = 45) -> str:
-        """The whole of its help, as the program lists it."""
+        """The full text of its help, as the program lists it."""
         return self.help or ""
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes nothing: arguments are a group of `format_options`."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes what there is to know of arguments and options, group by group."""
+        """Writes the help of arguments and options, group by group."""
         groups: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
         for parameter in self.get_params(ctx):
             of_no_group = _ARGUMENTS if isinstance(parameter, click.Argument) else _OPTIONS
@@ -107,7 +107,7 @@ class Command(click.Command):
 
 
 _WIDTH_OF_OPTIONS = 36
-"""Where an option is longer, its help begins on the next line."""
+"""The width beyond which the help of an option begins on the next line."""
 
 option: Callable[..., Decorator] = partial(click.option, cls=Option)
 """An option of a command."""
@@ -116,14 +116,14 @@ about_events: Callable[..., Decorator] = partial(option, group="Options for the 
 """An option that is shown with those about events."""
 
 existing_or_not: click.Path = click.Path(path_type=Path)
-"""A path, whether or not there is something."""
+"""A path, whether or not it exists."""
 
 file_to_write: click.Path = click.Path(path_type=Path, dir_okay=False)
 """A path that is not that of a directory."""
 
 
 def one_of(kind: type[StrEnum]) -> dict[str, Any]:
-    """What an option needs whose value is a member of an enumeration."""
+    """The settings of an option whose value is a member of an enumeration."""
 
     def member(_context: click.Context, _option: click.Parameter, value: str | None) -> StrEnum | None:
         return None if value is None else kind(value)
@@ -302,9 +302,9 @@ svg: Decorator = option("--svg", metavar="FILE", type=file_to_write, help="Also 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Events and how they are laid out; `layout` are the keyword arguments that say so everywhere.
+    """Events and their layout; `layout` are the keyword arguments for it, which are the same everywhere.
 
-    `types` are those there may be, beside those that occur.
+    `types` are those that may occur, in addition to those that do.
     """
 
     path: str | list[str]
@@ -319,14 +319,14 @@ class Stream:
 
     @property
     def is_of_spark(self) -> bool:
-        """Whether only Spark reads the events, or some of them."""
+        """Whether only Spark can read the events, or some of them."""
         from estero.events.files.paths import in_store
 
         return any(map(in_store, self.paths))
 
     @property
     def scan(self) -> Scan:
-        """The events as `Query.run` and its like take them."""
+        """The events in the form that `Query.run` and others accept."""
         return estero.scan(self.path, **self.layout, csv_options=self.csv_options, types=self.types)
 
 
@@ -372,7 +372,7 @@ def decorated(command: Callable[..., None], decorators: Sequence[Decorator]) -> 
 def with_event_options(
     command: Callable[..., None], events: Decorator = _EVENTS_OPTION
 ) -> Callable[..., None]:
-    """The command with what names its `events`, and the options about them, in place of `stream`."""
+    """The command with the argument for its `events` and the options about them, in place of `stream`."""
     names = signature(stream_of).parameters
 
     @wraps(command)
@@ -386,7 +386,7 @@ def with_event_options(
 
 
 def refuse(options: Mapping[str, object], reason: str) -> None:
-    """A usage error for the first of some options, by name, that is given."""
+    """A usage error for the first given one of some options, which are given by name."""
     for name, value in options.items():
         if value:
             raise click.BadParameter(reason, param_hint=f"--{name}")
@@ -403,7 +403,7 @@ def with_values(query: Query, params: Sequence[str] | None) -> Query:
 
 
 def values_in(params: Sequence[str]) -> dict[str, object]:
-    """The values in ``NAME=VALUE``; a usage error where one has not that form, or a file cannot be read."""
+    """The values in ``NAME=VALUE``; a usage error for another form, or for a file that cannot be read."""
     from estero.queries.parameters import value_in
 
     values: dict[str, object] = {}
@@ -422,7 +422,7 @@ def values_in(params: Sequence[str]) -> dict[str, object]:
 
 
 def text_in(file: Path, hint: str = "QUERY.ceql") -> str:
-    """The text of a file, or from standard input; a usage error where it cannot be read."""
+    """The text of a file, or from standard input; a usage error if it cannot be read."""
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -441,9 +441,10 @@ def _unreadable(name: str, error: OSError, hint: str) -> click.BadParameter:
 
 
 def load_predicates(modules: Sequence[str] | None) -> None:
-    """Runs modules, or files, that register predicates; a usage error where one cannot be found.
+    """Runs modules, or files, that register predicates; a usage error if one cannot be found.
 
-    A file does not become a module that can be imported: so its functions are sent to Spark's workers whole.
+    A file does not become a module that can be imported, so that its functions are sent whole to Spark's
+    workers.
     """
     for name in modules or ():
         file = Path(name)
@@ -458,7 +459,7 @@ def load_predicates(modules: Sequence[str] | None) -> None:
             except Exception as error:  # whatever a program of the user's raises
                 raise _broken(name, error) from error
             continue
-        if not name or name.startswith("."):  # Python would take it as one beside a module
+        if not name or name.startswith("."):  # Python would take it for a relative import
             raise _absent(name)
         try:
             import_module(name)
@@ -485,25 +486,25 @@ def _broken(name: str, error: Exception) -> click.BadParameter:
 
 
 _called: dict[str, str] = {}
-"""What users call the events of which a copy, or a link, is read."""
+"""The user's names of events that are read through a copy or a link."""
 
 
 def as_called(text: str) -> str:
-    """A text in which the events have the names that users gave them."""
+    """A text with the names that users gave to the events."""
     for path, name in _called.items():
         text = text.replace(path, name)
     return text
 
 
 def _as_file(events: str, form: EventsFormat | None) -> str:
-    """The path of the events; of a pipe that of a copy, since a command may open it more than once."""
+    """The path of the events; for a pipe that of a copy, since a command may open it more than once."""
     try:
         path = spooled("/dev/stdin") if events == "-" else spooled(events) if is_pipe(events) else events
     except OSError as error:
         raise _unreadable(events, error, "--events") from None
     if form is not None:
         if not Path(path).exists() and not has_magic(path):
-            return path  # whoever reads it says that it is not there
+            return path  # the reader reports that it does not exist
         if not Path(path).is_file():
             raise click.BadParameter(
                 f"{events} is not a file: files of a directory or a pattern say their format by their names",
@@ -518,9 +519,9 @@ def _as_file(events: str, form: EventsFormat | None) -> str:
 
 
 def engine_of(stream: Stream, named: Engine | None, master: str | None) -> Engine:
-    """What evaluates the query: this process, unless Spark is asked for or alone reads the events.
+    """The engine for the query: this process, unless Spark is requested or only Spark reads the events.
 
-    A usage error where what is asked for does not go together, and where Spark is not installed.
+    A usage error if options conflict, and if Spark is not installed.
     """
     if named is Engine.DUCKDB and master is not None:
         raise click.BadParameter("a master is for --engine spark", param_hint="--master")

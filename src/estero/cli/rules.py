@@ -66,7 +66,7 @@ def run_rules(
 
 
 def check_rules(path: Path, stream: Stream | None) -> None:
-    """Says what is wrong with the rules of a directory, a line each, as ``file:line:column: message``."""
+    """Prints the errors in the rules of a directory, one per line, as ``file:line:column: message``."""
     from estero.cli.terminal import say, working
     from estero.queries.query import opened
     from estero.queries.rules.rule_set import read_files, warn_of_notes
@@ -104,7 +104,7 @@ def _sentence(error: QueryError) -> str:
 
 
 def rules_in(path: Path, values: Mapping[str, object]) -> RuleSet:
-    """The rules of a directory, with values for parameters; raises what is wrong where none can be run."""
+    """The rules of a directory, with values for parameters; raises their errors if none can be run."""
     from estero.cli.terminal import working
 
     with working(f"reading {path}"):
@@ -115,7 +115,7 @@ def rules_in(path: Path, values: Mapping[str, object]) -> RuleSet:
 
 
 def _show_counts(rules: RuleSet, numbers: Mapping[str, int], metadata: Sequence[str]) -> None:
-    """Prints a row for each rule; of many only those that have complex events, the most first."""
+    """Prints a row for each rule; if there are many, only those that have complex events, the most first."""
     from estero.cli.tables import Table
     from estero.cli.terminal import ROWS_OF_A_TABLE, say, show_table
 
@@ -158,5 +158,5 @@ def _show(answers: RuleAnswers, meter: Meter) -> None:
 
 
 def _named(values: Mapping[str, str | Sequence[int]]) -> str:
-    """The entries of a map, a line each."""
+    """The entries of a map, one per line."""
     return "\n".join(legible(f"{name}={value}") for name, value in values.items())

@@ -253,7 +253,7 @@ def _recognized(events: DataFrame, query: Query, lateness: str | None, layout: d
 
 
 def _lateness(text: str | None) -> int | str | None:
-    """A number of ticks, or a duration as it is written."""
+    """A number of ticks, or the text of a duration."""
     return int(text) if text is not None and text.isdigit() else text
 
 
@@ -269,7 +269,7 @@ def _spark_settings(conf: Sequence[str]) -> dict[str, str]:
 
 
 def _jar_files(places: Sequence[str]) -> list[str]:
-    """The .jar files that are named, or in directories that are; a usage error where there are none."""
+    """The .jar files that are given directly, or in directories; a usage error if there are none."""
     files: list[str] = []
     for place in places:
         jars = sorted(Path(place).glob("*.jar")) if Path(place).is_dir() else [Path(place)]
@@ -298,7 +298,7 @@ def _note_of(query: Query, source: str, sink: str, rows: RowsOf, *, partials: bo
 def _checked_usage(
     source: str | None, sink: str, checkpoint: Path | None, trigger: str | None, time: str | None
 ) -> str:
-    """The source, where all of them can be meant."""
+    """The source, if all options are usable."""
     from estero.spark import sink_address, source_address, trigger_of
 
     if source is None:
@@ -311,7 +311,7 @@ def _checked_usage(
 
 
 def _watch(running: Any, *, shown: bool) -> None:
-    """Waits for the end, saying on a terminal how it goes. A signal to stop is heeded between two looks."""
+    """Waits for the end, reporting progress on a terminal. A stop signal is heeded between two reports."""
     from estero.cli.terminal import following
     from estero.spark import follow
 

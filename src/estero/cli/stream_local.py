@@ -75,7 +75,7 @@ LOCAL_OPTIONS = (
 )
 
 _YOUNG: Final = 10_000
-"""New objects among which Python looks for cycles: a batch has no more than some hundreds."""
+"""The number of new objects after which Python looks for cycles: a batch has no more than some hundreds."""
 _INTERVAL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|seconds?|min|minutes?)?\s*")
 _SECONDS: Final = {"ms": 0.001, "mi": 60.0, "s": 1.0, "se": 1.0}
 _SERVER: Final = re.compile(r"(?P<host>[^:\s]*|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
@@ -166,7 +166,7 @@ def _asked(query: Path, param: Sequence[str]) -> tuple[Query | RuleSet | Path, M
 
 @contextmanager
 def _seldom_collected() -> Iterator[None]:
-    """Has Python look for cycles seldom, and not among the compiled rules, for which it takes 50 ms."""
+    """Makes Python look for cycles rarely, and not among the compiled rules, for which it takes 50 ms."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
@@ -180,7 +180,7 @@ def _seldom_collected() -> Iterator[None]:
 
 @contextmanager
 def _as_data_errors() -> Iterator[None]:
-    """What Python's functions say of a lateness or a time that has no meaning, as the command says it."""
+    """Turns Python's errors about a lateness or a time without meaning into those of the command."""
     try:
         yield
     except ValueError as error:
@@ -188,7 +188,7 @@ def _as_data_errors() -> Iterator[None]:
 
 
 def _is_once(trigger: str | None) -> bool:
-    """Whether the stream ends when all is read that is there; the local engine knows no other trigger."""
+    """Whether the stream ends when all available data is read; the local engine has no other trigger."""
     if trigger is None:
         return False
     if trigger.strip().lower().replace("_", "-").replace(" ", "-") not in {"available-now", "availablenow"}:
@@ -208,7 +208,7 @@ def _seconds(text: str, asked: str) -> float:
 
 
 def _server(text: str) -> tuple[str, int]:
-    """The host and port to serve at; without a host, this machine alone."""
+    """The host and port to serve at; by default only this machine."""
     match = _SERVER.fullmatch(text)
     if match is None or int(match["port"]) > _MOST_PORTS:
         raise click.BadParameter(f"{text!r} is not HOST:PORT", param_hint="--serve")

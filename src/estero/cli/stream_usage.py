@@ -1,4 +1,4 @@
-"""What both engines of the command `stream` share: mistakes in its options, and how it is stopped."""
+"""The common part of both engines of the command `stream`: errors in options, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_usage(sink: str, checkpoint: Path | None, time: str | None) -> None:
 
 
 def meant(option: str, read: Callable[[T], object], text: T) -> None:
-    """Reads an option's text; what is wrong with it is a usage error."""
+    """Parses the text of an option; mistakes in it are usage errors."""
     try:
         read(text)
     except DataError as error:
@@ -41,7 +41,7 @@ def meant(option: str, read: Callable[[T], object], text: T) -> None:
 
 @contextmanager
 def asked_to_stop(stop: Callable[[], None] | None = None) -> Iterator[list[int]]:
-    """A list of signals that asked to stop, at which `stop` is called; only the second one interrupts."""
+    """A list of stop signals, at which `stop` is called; only the second one interrupts."""
     asked: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:

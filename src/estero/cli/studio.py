@@ -109,12 +109,12 @@ def _called(stream: Stream) -> str:
 
 
 def _listening(port: int | None) -> socket.socket:
-    """A socket on this machine alone; a usage error where the port is taken."""
+    """A socket on this machine alone; a usage error if the port is taken."""
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port or 0))
-        listening.listen()  # so that whoever reads the address can connect, however soon
+        listening.listen()  # so that readers of the address can connect at once
     except OSError as error:
         listening.close()
         raise click.BadParameter(

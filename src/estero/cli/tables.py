@@ -1,4 +1,4 @@
-"""A table on a terminal, or in a pipe: a box of columns that fold what is too wide for them."""
+"""A table on a terminal, or in a pipe: a box of columns that fold texts too wide for them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 _HEAVY = ("┏━┳┓", "┃", "┡━╇┩", "│", "└─┴┘")
 _ASCII = ("+-++", "|", "+-++", "|", "+-++")
 _BETWEEN = 3
-"""The cells between two columns: a line, with a blank on each side."""
+"""The number of cells between two columns: a line, with a blank on each side."""
 
 
 @dataclass
 class Table:
-    """Rows of texts under a header; `right` says of a column whether its texts end at its right edge."""
+    """Rows of texts under a header; `right` says whether each column is aligned to the right."""
 
     header: Sequence[str]
     right: Sequence[bool]
@@ -50,7 +50,7 @@ class Table:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes.
+    """The number of cells of a terminal that a text takes.
 
     >>> cells("año"), cells("山"), cells("e\u0301")
     (3, 2, 1)
@@ -85,7 +85,7 @@ def _fitted(widths: Sequence[int], most: int) -> list[int]:
 
 
 def _folded(text: str, width: int) -> Iterator[str]:
-    """The text in lines of at most `width` cells, broken between words where there is a blank."""
+    """The text in lines of at most `width` cells, broken between words if possible."""
     for line in text.split("\n"):
         rest = line
         while cells(rest) > width:

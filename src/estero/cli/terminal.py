@@ -1,4 +1,4 @@
-"""Output of the command line: answers as tables, a sign of life while it works, errors as a paragraph."""
+"""Output of the command line: answers as tables, progress while it works, errors as a paragraph."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def _write(text: str, *, stderr: bool = False) -> None:
 
 
 class _Line:
-    """A line of a terminal on standard error that tells how something goes on, and is gone behind it.
+    """A line of a terminal on standard error that shows progress, and is removed afterwards.
 
-    A thread asks `text` for it, again and again; nobody does where standard error is no terminal.
+    A thread calls `text` for it repeatedly; nothing does if standard error is no terminal.
     """
 
     _shown: _Line | None = None
@@ -91,20 +91,20 @@ class _Line:
             self._over.set()
             self._thread.join()
             _Line._shown = None
-            self._draw()  # how it went at the end
+            self._draw()  # the final state
             self.clear()
 
     @classmethod
     @contextmanager
     def hidden(cls) -> Iterator[None]:
-        """No line while the block writes another one; it is drawn again soon."""
+        """Removes the line while the block writes another one; it is drawn again soon."""
         with cls._writing:
             if cls._shown is not None:
                 cls._shown.clear()
             yield
 
     def clear(self) -> None:
-        """Puts blanks in its place."""
+        """Overwrites the line with blanks."""
         self._put(f"\r{'':{self._width}}\r")
         self._width = 0
 
@@ -125,7 +125,7 @@ class _Line:
 
 
 def _line_about(what: str, *, bar: Callable[[], str] = str, told: Callable[[], str] = str) -> _Line:
-    """A line about what is going on, its bar, what else is told of it, and for how long it has."""
+    """A line on the current activity, with a bar, further text and the time elapsed."""
     began = monotonic()
 
     def text() -> str:
@@ -137,7 +137,7 @@ def _line_about(what: str, *, bar: Callable[[], str] = str, told: Callable[[], s
 
 
 def bar_of(done: int, of: int | None) -> str:
-    """A bar of how many events of all are read; none where nobody knows how many there will be.
+    """A bar of the share of events that have been read; empty if their total is unknown.
 
     >>> bar_of(1, 3)
     '[##########--------------------]'
@@ -150,15 +150,15 @@ def bar_of(done: int, of: int | None) -> str:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Shows that something is going on, and for how long, while the block runs; nothing in a pipe."""
+    """Shows an activity and its duration while the block runs; nothing in a pipe."""
     with _line_about(what):
         yield
 
 
 class Meter:
-    """Shows how far the events of a run are read, whatever is asked of it; nothing in a pipe.
+    """Shows how many events of a run have been read; nothing in a pipe.
 
-    It is the `progress` of `Query.run`. On Spark nobody calls it, and only the time is shown.
+    It is the `progress` of `Query.run`. On Spark it is never called, and only the time is shown.
     """
 
     def __init__(self) -> None:
@@ -167,12 +167,12 @@ class Meter:
         self._of: int | None = None
 
     def __call__(self, read: int, of: int | None) -> None:
-        """Shows how many events are read, and of how many."""
+        """Shows how many events have been read, and of how many."""
         self._read, self._of = read, of
 
     @contextmanager
     def showing(self, what: str) -> Iterator[None]:
-        """Shows it while the block runs: how many events, of how many, how many in a second, for how long."""
+        """Shows it while the block runs: events read, their total, events per second, time elapsed."""
         self._began, self._read = monotonic(), None
         with _line_about(what, bar=lambda: bar_of(self._read or 0, self._of), told=self._told):
             yield
@@ -184,7 +184,7 @@ class Meter:
 
 
 def counted(read: int, of: int | None, rate: float) -> str:
-    """How many events are read, of how many, and how many in a second.
+    """The events read, their total, and events per second.
 
     >>> counted(1_000_000, 4_000_000, 2.5e6)
     '1,000,000 of 4,000,000 events, 2,500,000/s'
@@ -197,7 +197,7 @@ def counted(read: int, of: int | None, rate: float) -> str:
 
 @contextmanager
 def following(*, shown: bool) -> Iterator[Callable[[str], None]]:
-    """A function that shows a line in place of the one before, the last of which stays; nothing in a pipe."""
+    """A function that replaces the line it printed before; the last one stays; nothing in a pipe."""
     if not (shown and sys.stderr.isatty()):
         yield lambda _line: None
         return
@@ -250,14 +250,14 @@ def _cell(value: Any, *, hidden: Collection[str], placed: bool) -> str:
 
 
 def _event(event: dict[str, Any], hidden: Collection[str], *, placed: bool) -> str:
-    """An event on one line: its attributes but the `hidden` ones, then ``@`` and its position if `placed`."""
+    """An event on one line: its attributes but the `hidden` ones, ``@`` and, if `placed`, its position."""
     attributes = [*event.items()][: -1 if placed else None]
     values = " ".join(short(value) for name, value in attributes if name not in hidden)
     return f"{values} @{[*event.values()][-1]}" if placed else values
 
 
 def short(value: Any) -> str:
-    """A value in few letters."""
+    """A value in few characters."""
     if value is None:
         return "–"
     if isinstance(value, datetime):
@@ -266,7 +266,7 @@ def short(value: Any) -> str:
 
 
 def _time(value: datetime) -> str:
-    """A time as it came: with its nanoseconds, which a Timestamp of pandas has, and its zone, if any."""
+    """A time unchanged: with its nanoseconds, which a pandas Timestamp has, and its zone, if any."""
     local = value.replace(tzinfo=None).isoformat()
     zone = value.isoformat().removeprefix(local)
     text = local.replace("T", " ")
@@ -274,15 +274,15 @@ def _time(value: datetime) -> str:
 
 
 def complain(text: str) -> None:
-    """Writes a paragraph about what went wrong to standard error."""
+    """Writes a paragraph about an error to standard error."""
     say(click.style("error: ", fg="red", bold=True) + legible(text, lines=True))
 
 
 def remark(text: str) -> None:
-    """Writes a line to standard error about what is allowed, and probably not meant."""
+    """Writes a line to standard error about something allowed but probably not intended."""
     say(click.style("warning: ", fg="yellow", bold=True) + legible(text, lines=True))
 
 
 def note(text: str) -> None:
-    """Writes a line to standard error about what is right, and easily misread."""
+    """Writes a line to standard error about something correct but easily misread."""
     say(click.style("note: ", fg="cyan", bold=True) + legible(text, lines=True))

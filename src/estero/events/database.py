@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Connection: TypeAlias = "duckdb.DuckDBPyConnection"
 
 EVENTS = "events"
-"""The relation that statements read; where each type has its own table, these are ``events0``, …"""
+"""The relation that statements read; if each type has its own table, these are ``events0``, …"""
 
 _CHANGED = re.compile("(.+)_[0-9]+", re.DOTALL)
 _opened: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
 
 
 def connect() -> Connection:
-    """An empty database in memory that spills to a directory of this process alone, if any; its zone UTC."""
+    """An empty in-memory database in UTC, which spills to a directory of this process, if there is one."""
     import duckdb  # 0.1 s, which events in Arrow's columns do without where all conditions are plain
 
     connection = duckdb.connect(":memory:")
@@ -44,7 +44,7 @@ def connect() -> Connection:
 
 
 def _spill_directory() -> str:
-    """Where DuckDB may spill; "" where nothing can be written, so that it spills nothing."""
+    """The directory to which DuckDB may spill; "" if nothing can be written, so that it does not spill."""
     try:
         return str(temporary_directory() / "spill")
     except OSError:
@@ -54,8 +54,8 @@ def _spill_directory() -> str:
 class Database:
     """A connection that serves one owner after the other, and whether it is to use a single thread.
 
-    Several threads may ask for cursors. DuckDB refuses a connection to one while another one uses it, so what
-    goes over the connection itself holds the `lock`.
+    Several threads may open cursors. DuckDB refuses a connection to one thread while another uses it, so
+    statements on the connection itself hold the `lock`.
     """
 
     def __init__(self) -> None:
@@ -64,12 +64,12 @@ class Database:
         self._alone = False
 
     def cursor(self) -> Connection:
-        """A cursor, which is its caller's alone."""
+        """A cursor that belongs to its caller alone."""
         with self.lock:
             return self.connection.cursor()
 
     def use_threads(self, *, alone: bool) -> None:
-        """Sets it to one thread (`alone`) or all, which takes 2 ms and is skipped where nothing changes."""
+        """Sets one thread (`alone`) or all of them, which takes 2 ms and is skipped if nothing changes."""
         with self.lock:
             if alone != self._alone:
                 self.connection.execute("SET threads = 1" if alone else "RESET threads")
@@ -77,7 +77,7 @@ class Database:
 
 
 _idle: dict[int, list[Database]] = {}
-"""Databases that nobody uses, by process."""
+"""The idle databases, by process."""
 _MOST_IDLE = 4
 
 
@@ -116,7 +116,7 @@ def _take_back(process: int, database: Database) -> None:
 
 
 class LentDatabases:
-    """The database that is lent to one source in each process, as soon as something is asked of it."""
+    """The database that is lent to one source in each process, as soon as the source needs it."""
 
     def __init__(self) -> None:
         self._lent: dict[int, Database] = {}
@@ -127,7 +127,7 @@ class LentDatabases:
 
     @property
     def here(self) -> Database:
-        """The one of this process; to open it takes 20 ms."""
+        """The database of this process; opening it takes 20 ms."""
         process = os.getpid()
         if process not in self._lent:
             self._lent.setdefault(process, lent_to(self))  # another thread may have done it meanwhile
@@ -136,10 +136,10 @@ class LentDatabases:
 
 @cache
 def own(_process: int) -> Database:
-    """The database of a process for what one thread does at once, and so in order.
+    """The database of a process for the short statements of one thread, which run in order.
 
-    It executes statements over small tables, and says what DuckDB makes of Arrow's types. A forked process
-    has a copy of that of its parent, but not the threads that it needs, and so has another one.
+    It executes statements over small tables, and tells how DuckDB reads Arrow's types. A forked process has a
+    copy of that of its parent, but not the threads that it needs, so it gets another one.
     """
     database = Database()
     database.use_threads(alone=True)
@@ -147,7 +147,7 @@ def own(_process: int) -> Database:
 
 
 def own_cursor() -> Connection:
-    """Opens a cursor of the database of this process: one thread, and tables and statements of its own."""
+    """Opens a cursor of the database of this process, with one thread and its own tables and statements."""
     cursor = own(os.getpid()).cursor()
     keep_when_forked(cursor)
     return cursor
@@ -155,28 +155,28 @@ def own_cursor() -> Connection:
 
 @cache
 def hashes() -> tuple[int, ...]:
-    """DuckDB's hashes of some values, which change when it hashes keys in another way."""
+    """DuckDB's hashes of some values, which change if it hashes keys in another way."""
     with own_cursor() as cursor:
         (row,) = cursor.sql("SELECT hash('estero'), hash(1::BIGINT), hash('a', 1.5)").fetchall()
     return tuple(row)
 
 
 def keep_when_forked(connection: Connection) -> None:
-    """Lets a connection or cursor of this process not end in one that is forked from it."""
+    """Prevents a connection or cursor of this process from being closed in a fork of it."""
     _opened.add(connection)
 
 
 def may_be_changed(names: Sequence[str]) -> bool:
-    """Whether one of the names may be what DuckDB made of a name that it takes for another one."""
+    """Whether DuckDB may have made up one of the names because it takes the original for another one."""
     known = {name.lower() for name in names}
     changed = [changed_name[1] for name in names if (changed_name := _CHANGED.fullmatch(name))]
     return any(name.lower() in known for name in changed)
 
 
 def _keep_those_of_the_parent() -> None:
-    """Lets no database of the parent end in a forked process, which would hang or crash at it.
+    """Prevents databases of the parent from being closed in a forked process, which would hang or crash.
 
-    DuckDB would wait for threads that are not there, and for locks that they held.
+    DuckDB would wait for threads that do not exist there, and for locks that they held.
     """
     for connection in _opened:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))

@@ -1,4 +1,4 @@
-"""The columns of inputs and their types as DuckDB calls them, without DuckDB where they are plain."""
+"""The columns of inputs and their DuckDB types, found without DuckDB if they are plain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def described(source: Input, databases: LentDatabases) -> list[tuple[str, str]]:
-    """The names of the columns and their types, as DuckDB calls them; raises `DataError` for names."""
+    """The names of the columns and their DuckDB types; raises `DataError` for invalid names."""
     schema = source.schema if source.plain is None else source.plain.schema
     if schema is None:
         return _by_duckdb(source, databases)

@@ -1,4 +1,4 @@
-"""One query over the inputs of a source: a cursor of DuckDB, read by a thread and watched as it goes."""
+"""One query over the inputs of a source: a cursor of DuckDB, read and watched by a thread."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from estero.events.tables.whole_batches import whole_batch
 class Execution:
     """A cursor of a `database` on which the inputs are readable as ``events``, for one query.
 
-    With `view` they are readable under numbers, and that query over them is ``events``. `order` checks the
-    order of streams as they pass; `screen` is what the only input is screened by. `sql` is all
-    that will be asked: of a stream that can leave out columns, only those named in it are read.
+    With `view` they are readable under numbered names, and that query over them is ``events``. `order` checks
+    the order of streams as they pass; `screen` filters the only input. `sql` is the whole query: from a
+    stream that can leave out columns, only those named in it are read.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Execution:
         self._failure: BaseException | None = None
 
     def __enter__(self) -> Self:
-        with self._opening:  # relations run here, which may be of one connection
+        with self._opening:  # relations run here, which may share a connection
             for place, source in enumerate(self._inputs):
                 self._attach(EVENTS if self._view is None else f"{EVENTS}{place}", source)
         if self._view is not None:
@@ -68,11 +68,11 @@ class Execution:
             self._cursor.close()
 
     def schema(self, sql: str) -> pa.Schema:
-        """The columns of a query, which reads nothing."""
+        """The columns of a query, found without reading events."""
         return self._cursor.sql(f"{sql} LIMIT 0").to_arrow_table().schema
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """The answer in batches of at most `rows` rows; errors of a stream come out as they are."""
+        """The result in batches of at most `rows` rows; errors of a stream are raised unchanged."""
         import duckdb
 
         try:
@@ -90,7 +90,7 @@ class Execution:
             with reading(source.file):
                 self._cursor.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {source.query}")
         elif self._screen is not None:
-            # What passes a screen is cut out of the batches once more.
+            # Rows that pass a screen are cut out of the batches once more.
             passed = map(whole_batch, self._screen.passed(self._checked(_asked_by(self._screen, source))))
             self._cursor.register(name, self._watched(self._screen.schema, passed))
         elif source.stream is not None:
@@ -103,20 +103,20 @@ class Execution:
             self._cursor.register(name, source.table)
 
     def _named(self, source: Input) -> list[str] | None:
-        """The columns that the statement names, or more; None for all."""
+        """The columns that the statement names, possibly with others; None for all."""
         if self._sql is None or source.schema is None:
             return None
         if self._view is not None and not all(map(_may_be_missing, source.schema)):
             return None
-        # Rows are counted even where nothing of them is asked.
+        # Rows are counted even if none of their columns is read.
         return named_in(self._sql, source.schema.names) or source.schema.names[:1]
 
     def _checked(self, stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches of a stream; an event out of order is a `DataError`."""
+        """The batches of a stream; an event out of order raises `DataError`."""
         return map(whole_batch, in_order(stream, self._order))
 
     def _watched(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
-        """The batches as a stream that ends when nobody reads it any more, and whose errors are kept."""
+        """The batches as a stream that ends when it is no longer read, and whose errors are kept."""
 
         def watched() -> Iterator[pa.RecordBatch]:
             try:
@@ -132,24 +132,24 @@ class Execution:
 
 
 def _asked_by(screen: Screen, source: Input) -> pa.RecordBatchReader:
-    """The batches of an input that are screened; numbered where rows that cannot pass are missing."""
+    """The batches of an input that are screened; numbered if rows that cannot pass are missing."""
     if isinstance(source.stream, LazyFrame | Relation) and screen.pushed:
         return source.stream.numbered(screen.columns, screen.pushed)
     return source.reader(screen.columns)
 
 
 def named_in(sql: str, columns: Sequence[str]) -> list[str]:
-    """Those of the columns that a statement over ``events`` names, or more."""
+    """The columns that a statement over ``events`` names, possibly with others."""
     return [name for name in columns if DUCKDB.quoted(event_column(name)) in sql]
 
 
 def _may_be_missing(field: pa.Field) -> bool:
-    """Whether a column of NULLs can stand for this one."""
+    """Whether a column of NULLs can replace this one."""
     return not isinstance(field.type, pa.BaseExtensionType)
 
 
 def _widened(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The batches with all columns: a view names them, and those that nobody asked for are NULL."""
+    """The batches with all columns: a view names them, and those that are not read are NULL."""
     for batch in batches:
         there = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns = [
@@ -160,7 +160,7 @@ def _widened(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[p
 
 
 def described_by_duckdb(source: Input, databases: LentDatabases) -> list[tuple[str, str]]:
-    """The names of the columns of an input and their types, as DuckDB calls them."""
+    """The names of the columns of an input and their types, as described by DuckDB."""
     asked = database_for_types([source], databases)
     with asked.cursor() as connection:
         if source.query is None:
@@ -171,6 +171,6 @@ def described_by_duckdb(source: Input, databases: LentDatabases) -> list[tuple[s
 
 
 def database_for_types(inputs: Iterable[Input], databases: LentDatabases) -> Database:
-    """The database that says how DuckDB reads columns: the one that reads them, if it will be opened."""
+    """The database that tells how DuckDB reads columns: the one that will read them, if it will be opened."""
     is_read_at_once = all(source.table is not None and is_small(source.table) for source in inputs)
     return own(os.getpid()) if is_read_at_once else databases.here

@@ -1,4 +1,4 @@
-"""Batches that a thread of their own fetches, ahead of the one that consumes them."""
+"""Batches fetched by a separate thread, ahead of the one that consumes them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 AHEAD = 2
-"""Batches that wait, at most: enough that neither side idles, and few enough to bound the memory."""
+"""The largest number of waiting batches: neither side idles, and memory stays bounded."""
 
 SIGNALS_S = 0.5
-"""Seconds for which a thread waits at a time: a Ctrl-C that comes just before it waits does not wake it."""
+"""The seconds for which a thread waits at a time: a Ctrl-C just before it waits does not wake it."""
 
 _PATIENCE_S = 5.0
 
 
 class AbandonedError(Exception):
-    """An error inside a stream that nobody reads any more."""
+    """Raised inside a stream that is no longer read."""
 
 
 T = TypeVar("T")
@@ -37,16 +37,16 @@ S = TypeVar("S")
 def mapped(
     function: Callable[[S], T], items: Iterable[S], threads: int, ahead_by: int = AHEAD
 ) -> Iterator[T]:
-    """The results of a function over items, in order, each thread `ahead_by` items ahead at most.
+    """The results of a function over items, in order, each thread at most `ahead_by` items ahead.
 
-    One item, or one thread, does without further threads.
+    With one item, or one thread, no further threads are started.
     """
     source = iter(items)
     head = list(islice(source, 2))
     if threads == 1 or len(head) < 2:
         yield from map(function, chain(head, source))
         return
-    from concurrent.futures import ThreadPoolExecutor  # 15 ms, which one thread can do without
+    from concurrent.futures import ThreadPoolExecutor  # 15 ms, which one thread can save
 
     with ThreadPoolExecutor(threads, thread_name_prefix="estero-classify") as workers:
         ahead: deque[Future[T]] = deque()
@@ -63,7 +63,7 @@ def mapped(
 
 
 def refuse_forked(process: int) -> None:
-    """Raises `EnvironmentProblem` in any process but this one, whose threads a forked one lacks."""
+    """Raises `EnvironmentProblem` in any process but this one, because a fork lacks its threads."""
     if os.getpid() != process:
         raise EnvironmentProblem(
             "the process was forked while these complex events were being read, and the new process "
@@ -74,11 +74,11 @@ def refuse_forked(process: int) -> None:
 def fetched(
     batches: Callable[[], Iterable[pa.RecordBatch]], interrupt: Callable[[], None], stopped: threading.Event
 ) -> Iterator[pa.RecordBatch]:
-    """What `batches()` yields, fetched by a thread of its own; its errors come out here.
+    """The values that `batches()` yields, fetched by a separate thread; its errors are raised here.
 
-    The thread that consumes only waits on a queue, where Ctrl-C reaches it at once (inside DuckDB, or
-    inside a Python stream that DuckDB reads, it may be lost). When the consumer stops early, `stopped` is
-    set and `interrupt()` called. Raises `EnvironmentProblem` in a forked process, where the thread is not.
+    The consuming thread only waits on a queue, where Ctrl-C reaches it at once (inside DuckDB, or inside a
+    Python stream that DuckDB reads, it may be lost). If the consumer stops early, `stopped` is set and
+    `interrupt()` called. Raises `EnvironmentProblem` in a forked process, which lacks the thread.
     """
     process = os.getpid()
     queue: Queue[pa.RecordBatch | BaseException | None] = Queue(AHEAD)
@@ -109,7 +109,7 @@ def fetched(
 
 
 def _taken(queue: Queue[T]) -> T:
-    """The next item of a queue, however long that takes; Ctrl-C ends the wait."""
+    """The next item of a queue, however long it takes; Ctrl-C ends the wait."""
     while True:
         try:
             return queue.get(timeout=SIGNALS_S)
@@ -122,7 +122,7 @@ def _end(
     queue: Queue[pa.RecordBatch | BaseException | None],
     interrupt: Callable[[], None],
 ) -> None:
-    """Waits for the thread, which may be about to put one more batch; but not for ever."""
+    """Waits, for a limited time, for the thread, which may be about to put one more batch."""
     for _ in range(int(_PATIENCE_S * 100)):
         if not thread.is_alive():
             return

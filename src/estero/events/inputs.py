@@ -1,4 +1,4 @@
-"""Events as users have them → a relation that DuckDB reads, streaming where they do."""
+"""Events as users provide them → a relation that DuckDB reads, streaming if they stream."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OF_CSV_FILES = "leave them out (--delimiter, --columns, --timestamp-format)"
 _TIMES = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_integer)
 
 Stream = Callable[[Sequence[str] | None], pa.RecordBatchReader]
-"""Opens a stream of events, with all columns or with these at least."""
+"""A function that opens a stream of events, with all columns or with at least these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class Input:
     """One relation: a `query` in SQL over files, a `table` in memory, or a `stream` of record batches.
 
     `stream` opens a new stream at each call, but a `one_shot` input only once; it may leave out all columns
-    but those that it is given. `file` names the path in errors, where there is one, `files` are those that it
-    stands for, `layout` is that of text files, and `written` are the columns of files as the first one says.
-    `hint` is said where a column is missing. `nothing` are the columns of a table without a row as they came.
-    `of_pandas`: the table was a frame of pandas; `of_dicts`: a list of dicts. `partitions` are the columns
-    that directories of files name, `type_name` is the type of all events, where a mapping gives it. `made`
-    are columns that the query adds. `plain` reads the files of a query without DuckDB.
+    but those that it is given. `file` is the path for errors, if there is one, `files` are those that it
+    names, `layout` is that of text files, and `written` are the columns of files according to the first one.
+    `hint` is added to errors about a missing column. `nothing` are the original columns of a table without
+    rows. `of_pandas`: the table was a pandas frame; `of_dicts`: a list of dicts. `partitions` are the columns
+    that directories of files name, `type_name` is the type of all events, if a mapping gives it. `made` are
+    columns that the query adds. `plain` reads the files of a query without DuckDB.
     """
 
     query: str | None = None
@@ -89,19 +89,19 @@ class Input:
 
     @property
     def arrow_schema(self) -> pa.Schema | None:
-        """The columns in which Arrow has or reads the events; None where only DuckDB does."""
+        """The columns in which Arrow has or reads the events; None if only DuckDB can read them."""
         if self.plain is not None:
             return self.plain.schema
         return None if isinstance(self.stream, Relation) else self.schema
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether a column of no type may be one in which nothing stands."""
+        """Whether a column without a type may be one without values."""
         return self.layout is not None or self.nothing is not None
 
     @property
     def rows(self) -> int | None:
-        """How many events there are, as far as it is known without reading them."""
+        """The number of events, if it is known without reading them."""
         if self.table is not None:
             return int(self.table.num_rows)
         if self.layout is not None:
@@ -109,7 +109,7 @@ class Input:
         return rows_in_footers(self.files) if self.query is not None else None
 
     def reader(self, columns: Sequence[str]) -> pa.RecordBatchReader:
-        """The batches of a table or stream, with these columns at least."""
+        """The batches of a table or stream, with at least these columns."""
         if self.table is not None:
             return self.table.select(columns).to_reader()
         if self.plain is not None:
@@ -119,7 +119,7 @@ class Input:
         return self.stream(columns)
 
     def names(self, connection: Connection, described: Sequence[str]) -> Sequence[str]:
-        """The names of the columns where DuckDB describes these: it says ``v_1`` for a ``V`` beside ``v``."""
+        """The names of the columns where DuckDB describes them: it has ``v_1`` for a ``V`` next to ``v``."""
         if self.files and self.query is not None and self.layout is None and may_be_changed(described):
             named = () if self.partitions is None else self.partitions.names
             there = names_in_parquet(self.files[0], connection)
@@ -127,11 +127,11 @@ class Input:
         return described
 
     def without_types(self, type_column: str | None, time: str | None) -> Input:
-        """The input as it is, unless it is a table without a row: then its columns are of no type.
+        """The input unchanged, unless it is a table without rows: then its columns have no type.
 
         pandas makes such columns floats or objects, Arrow NULLs or strings. No query is refused for the types
-        of columns in which nothing stands. Only a type column of strings keeps its type, and a time column
-        that can be one.
+        of columns without values. Only a type column of strings keeps its type, and a time column that can be
+        one.
         """
         if self.table is None or self.table.num_rows:
             return self
@@ -147,7 +147,7 @@ class Input:
 
 
 def open_input(events: object, csv_options: Mapping[str, object] | None = None) -> Input:
-    """The relation that `events` is; raises `DataError` where it cannot be one."""
+    """The relation for `events`; raises `DataError` if they cannot be read as one."""
     _refuse_misplaced(events)
     if isinstance(events, str | os.PathLike):
         return _open_path(os.fspath(events), csv_options)
@@ -175,7 +175,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
 
 
 def _refuse_misplaced(events: object) -> None:
-    """Raises `DataError` for a scan where events are plain, a class, and a DataFrame of Spark."""
+    """Raises `DataError` for a scan in place of plain events, a class, and a Spark DataFrame."""
     if isinstance(events, Scan):
         raise DataError(
             "estero.scan(…) is given where plain events are expected",
@@ -192,7 +192,7 @@ def _refuse_misplaced(events: object) -> None:
 
 
 def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
-    """A table that is run or scanned when it is read, if `events` are one of a `module`."""
+    """A table that is executed or scanned when it is read, if `events` are one of a `module`."""
     if module == "polars" and hasattr(events, "collect"):
         return LazyFrame(events)
     if module == "pyarrow" and hasattr(events, "scanner"):
@@ -209,7 +209,7 @@ def _of_table(table: pa.Table) -> Input:
 
 
 def _of_exporter(events: Any) -> Input:
-    """Anything with the Arrow C stream interface, asked for a new stream at each reading."""
+    """Any object with the Arrow C stream interface, from which each reading gets a new stream."""
     schema = pa.RecordBatchReader.from_stream(events).schema
     return Input(stream=functools.partial(_exported, events), schema=schema)
 
@@ -235,7 +235,7 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
 
 
 def _of_dicts(events: Sequence[Mapping[str, object]]) -> Input:
-    """A row for each dict; a key that one does not have is NULL."""
+    """A row for each dict; missing keys are NULL."""
     with reading():
         return replace(_of_table(table_of_dicts(events)), of_dicts=True)
 
@@ -250,7 +250,7 @@ def _of_iterator(events: Iterator[object]) -> Input:
 
 
 def _batches(items: Iterable[object], of: str) -> Iterator[pa.RecordBatch]:
-    """The batches of tables and batches; `of` is what they are in."""
+    """The batches of tables and batches; `of` names the container that they are in."""
     for item in items:
         if isinstance(item, pa.Table):
             yield from item.to_batches()
@@ -265,7 +265,7 @@ def _no_batches(of: str, item: object) -> DataError:
 
 
 def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:
-    """A stream that passes once."""
+    """A stream that can be read once."""
     taken = False
 
     def once(_: Sequence[str] | None) -> pa.RecordBatchReader:
@@ -293,7 +293,7 @@ def _listed(schema: pa.Schema) -> str:
 
 
 def read_twice() -> DataError:
-    """The error for a second reading of a stream that passes once."""
+    """The error for a second reading of a stream that can be read once."""
     return DataError(
         "these events come from an iterator that has already been read",
         hint="collect it into a table first (pyarrow.Table.from_batches), or write it to a Parquet file",
@@ -301,7 +301,7 @@ def read_twice() -> DataError:
 
 
 def _readable(table: pa.Table) -> pa.Table:
-    """The table with half floats widened, as DuckDB knows none, and in batches that it can read."""
+    """The table with half floats widened, which DuckDB lacks, and in batches that it can read."""
     for index, field in enumerate(table.schema):
         if pa.types.is_float16(field.type):
             table = table.set_column(index, field.name, table.column(index).cast(pa.float32()))
@@ -321,7 +321,7 @@ class _Files:
     partitions: Partitions | None
 
     def followed_by(self, other: _Files) -> _Files | None:
-        """Both as one; None if their formats differ or if they lie in directories that name columns."""
+        """The union of both; None if their formats differ or if they lie in directories that name columns."""
         if self.form != other.form or self.partitions is not None or other.partitions is not None:
             return None
         return replace(self, files=self.files + other.files)
@@ -354,7 +354,7 @@ def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
 
 
 def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Input:
-    """The relation that files of one format are."""
+    """The relation for files of one format."""
     path, files, partitions = named.path, named.files, named.partitions
     if named.form == "arrow":
         with reading(path):
@@ -392,7 +392,7 @@ def _of_parquet(files: Sequence[str], partitions: Partitions | None) -> str:
 
 
 def _with_partitions(schema: pa.Schema, partitions: Partitions | None) -> pa.Schema:
-    """The columns of files, and behind them those that directories name."""
+    """The columns of files, followed by those that directories name."""
     if partitions is None:
         return schema
     kept = [field for field in schema if field.name not in partitions.names]
@@ -402,10 +402,10 @@ def _with_partitions(schema: pa.Schema, partitions: Partitions | None) -> pa.Sch
 def open_inputs(
     events: object, csv_options: Mapping[str, object] | None = None, *, of_type: str | None = None
 ) -> dict[str, Input]:
-    """The relations that `events` is, one after the other, by what they are called in messages.
+    """The relations for `events`, one after the other, by their names in messages.
 
-    They are several where a list names files: one for neighbours of the same format. `of_type` is the type
-    of all their events, where they are those of a mapping.
+    There are several if a list names files: one for adjacent files of the same format. `of_type` is the type
+    of all their events, if a mapping gives it.
     """
     if not _names_files(events):
         return {str(of_type): replace(open_input(events, csv_options), type_name=of_type)}

@@ -1,4 +1,4 @@
-"""Keys as DuckDB has them, for what is classified without it: of texts, or of the columns of keys."""
+"""DuckDB's keys for events that are classified without it: of texts, or of the columns of keys."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
 
 _MOST_REMEMBERED: Final = 1 << 16
-"""Texts of a dictionary whose keys are remembered; those of longer ones are worked out for each batch."""
+"""The largest dictionary whose keys are remembered; keys of larger ones are computed for each batch."""
 
 
 class DuckDBKeys:
-    """Asks DuckDB for keys: only it knows its hashes. A call takes about 1 ms, however small it is."""
+    """Gets keys from DuckDB, because only it has its hashes. A call takes about 1 ms, however small."""
 
     def of_texts(self, texts: pa.Array) -> Halves:
         """Both halves of the key of each text; 0 for NULL."""
@@ -36,13 +36,13 @@ class DuckDBKeys:
         return numbers_in(halves.column("first")), numbers_in(halves.column("second"))
 
     def of_dictionary(self, texts: pa.Array) -> Halves:
-        """The same of the texts of a dictionary; those of the last ones are known."""
+        """The same for the texts of a dictionary; those of the latest ones are remembered."""
         if len(texts) > _MOST_REMEMBERED:
             return self.of_texts(texts)
         return _known.of(texts, lambda: self.of_texts(texts))
 
     def of_rows(self, classification: Classification, columns: Mapping[str, ColumnType]) -> RowKeys:
-        """What gives the keys of PARTITION BY."""
+        """A function that gives the keys of PARTITION BY."""
         return partial(_keys_of, lru_cache(1)(partial(_statement, classification, columns)))
 
 

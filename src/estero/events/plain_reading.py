@@ -1,7 +1,7 @@
-"""Events in Arrow's columns → the classified stream, without DuckDB, where all that is asked is plain.
+"""Events in Arrow's columns → the classified stream, without DuckDB, if the classification is plain.
 
 Batches are screened (screening.py) and classified one by one, by functions that keep nothing of them. A batch
-with a value of which only SQL says what it means is classified by SQL.
+with a value that only SQL can interpret is classified by SQL.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from estero.events.tables.lazy_tables import LazyFrame
 from estero.plan.plan import Classification
 
 _LEAST: Final = 1 << 15
-"""Rows below which batches are joined, those that are read and those that are handed on."""
+"""The number of rows below which batches are joined, both when read and when handed on."""
 
 BySQL = Callable[[pa.Table, Screen | None], pa.RecordBatch]
-"""Classifies a table by SQL: events, which count from the first one, or those that have passed a screen."""
+"""Classifies a table by SQL: events numbered from the first one, or those that have passed a screen."""
 
 
 class PlainReading:
@@ -52,15 +52,15 @@ class PlainReading:
         self._timed = classification.schema.time is not None
         there = [] if source.arrow_schema is None else source.arrow_schema.names
         asked = dict.fromkeys(screen.columns if screen is not None else _columns_asked(classification))
-        self._asked = [name for name in asked if name in there] or there[:1]  # rows are counted all the same
+        self._asked = [name for name in asked if name in there] or there[:1]  # rows are counted
 
     def here(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The classified events of a small table, which are classified when they are asked for."""
+        """The classified events of a small table, classified on demand."""
         with reading(self._source.file):
             yield from _joined(self._classified(table.select(self._asked).to_batches()))
 
     def ahead(self, order: OrderCheck | None, threads: int = 1) -> Iterator[pa.RecordBatch]:
-        """The classified events of the input, in a thread, or several, some batches ahead."""
+        """The classified events of the input, computed by one or more threads some batches ahead."""
         stopped = threading.Event()
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -74,7 +74,7 @@ class PlainReading:
             yield from fetched(batches, lambda: None, stopped)
 
     def _stream(self) -> Iterator[pa.RecordBatch]:
-        """The batches of the input; numbered where a lazy frame leaves rows out."""
+        """The batches of the input, numbered if a lazy frame leaves rows out."""
         stream = self._source.stream
         if isinstance(stream, LazyFrame) and self._screen is not None and self._screen.pushed:
             yield from stream.numbered(self._asked, self._screen.pushed)
@@ -86,7 +86,7 @@ class PlainReading:
             yield from self._one(batch)
 
     def _of_part(self, part: tuple[pa.RecordBatch, int]) -> list[pa.RecordBatch]:
-        """The classified events of a batch whose first event has the position that is given."""
+        """The classified events of a batch whose first event has the given position."""
         batch, base = part
         if self._screen is None:
             return list(self._one(with_positions(batch, base)))
@@ -118,7 +118,7 @@ class PlainReading:
 
 
 def _columns_asked(classification: Classification) -> Iterator[str]:
-    """The columns that are read where nothing is screened, with repetitions."""
+    """The columns that are read if nothing is screened, with repetitions."""
     conditions = [predicate.condition for predicate in classification.predicates]
     yield from columns_needed(classification, conditions)
     if classification.type_column is not None:
@@ -126,7 +126,7 @@ def _columns_asked(classification: Classification) -> Iterator[str]:
 
 
 def _until(stopped: threading.Event, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, as long as somebody reads them."""
+    """The batches, as long as they are being read."""
     for batch in batches:
         if stopped.is_set():
             raise AbandonedError
@@ -134,7 +134,7 @@ def _until(stopped: threading.Event, batches: Iterable[pa.RecordBatch]) -> Itera
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same events, small neighbours in one batch: each batch takes about 0.1 ms, whatever is in it."""
+    """The same events, with small adjacent batches joined: each takes about 0.1 ms, whatever is in it."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if not waiting and batch.num_rows >= _LEAST:
@@ -148,7 +148,7 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The same events in one batch, unless they do not fit into one, as dictionaries may not."""
+    """The same events in one batch, unless they do not fit into one, which dictionaries may not."""
     if len(batches) < 2:
         return batches
     try:

@@ -1,7 +1,7 @@
-"""Statements over events in memory that DuckDB plans once, and executes over one table after another.
+"""Statements over events in memory that DuckDB plans once and executes over one table after another.
 
-To plan a statement takes DuckDB longer than to execute it over some ten thousand events. So DuckDB reads a
-slot, in which a table is put for each execution.
+Planning a statement takes DuckDB longer than executing it over some ten thousand events. So DuckDB reads from
+a slot, into which a table is put for each execution.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_IDLE: Final = 16
 
 
 class Slot:
-    """A relation of fixed columns for DuckDB, in which a table is put for each execution."""
+    """A relation of fixed columns for DuckDB, into which a table is put for each execution."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.table: pa.Table = empty_table(schema)
@@ -35,23 +35,23 @@ class Slot:
 def executed(connection: Connection, name: str) -> pa.Table:
     """The result of a prepared statement.
 
-    As a relation, which DuckDB advises, it is materialized and then read: measured for one event 1.1 ms
-    of CPU time, 0.5 ms so.
+    As a relation, which DuckDB recommends, it would be materialized and then read: measured for one event,
+    1.1 ms of CPU time against 0.5 ms in this way.
     """
-    # What catches warnings changes those of all threads, so they do it one after the other.
+    # Catching warnings affects all threads, so they do it one after the other.
     with _warnings.setdefault(os.getpid(), RLock()), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(f"EXECUTE {name}").to_arrow_table()
 
 
 _warnings: dict[int, RLock] = {}
-"""A lock for each process: a forked one has none of the threads that may hold that of its parent."""
+"""A lock for each process: a fork has none of the threads that may hold its parent's lock."""
 
 
 def executed_over(table: pa.Table, statement: str) -> pa.RecordBatch:
-    """The result of a statement over a table that it calls ``events``, in the order of one thread.
+    """The result of a statement over a table named ``events`` in it, in the order of one thread.
 
-    Raises the errors of DuckDB. Measured for 1,000 events of five columns: 0.8 ms of CPU time, 4 ms where the
+    Raises the errors of DuckDB. Measured for 1,000 events of five columns: 0.8 ms of CPU time, or 4 ms if the
     statement is planned anew.
     """
     asked = os.getpid(), statement, Columns.of(table.schema)
@@ -64,7 +64,7 @@ def executed_over(table: pa.Table, statement: str) -> pa.RecordBatch:
 
 
 class _Prepared:
-    """One statement, on a cursor of its own: executions that go on at the same time have several."""
+    """One statement on its own cursor: simultaneous executions use several of them."""
 
     def __init__(self, statement: str, events: pa.Schema) -> None:
         self._slot = Slot(events)
@@ -84,11 +84,11 @@ class _Prepared:
 
 _Asked = tuple[int, str, Columns]
 _idle: list[tuple[_Asked, _Prepared]] = []
-"""Statements that nobody executes just now, the last ones last."""
+"""Statements that are not being executed, the latest ones last."""
 
 
 def _taken(asked: _Asked) -> _Prepared | None:
-    """An idle statement, for its caller alone; None where there is none."""
+    """An idle statement for its caller alone; None if there is none."""
     for entry in reversed(_idle[:]):
         if entry[0] == asked:
             with suppress(ValueError):  # another thread has taken it
@@ -100,6 +100,6 @@ def _taken(asked: _Asked) -> _Prepared | None:
 
 @atexit.register
 def _let_go() -> None:
-    """Lets the statements go while DuckDB is still there; it complains of those that outlive it."""
+    """Releases the statements before DuckDB is gone, which complains of those that outlive it."""
     _idle.clear()
     own.cache_clear()

@@ -1,4 +1,4 @@
-"""Errors of DuckDB, Arrow and the file system when reading fails → one `DataError` a user can act on."""
+"""Errors of DuckDB, Arrow and the file system during reading → one `DataError` a user can act on."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _CSV_COLUMN = re.compile(r'Error when converting column "(.*?)"\. (.*)')
 _CSV_COUNT = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON = re.compile(r'(?:Malformed JSON|JSON transform error) in file "(.*?)",.*? in line (\d+): (.*)')
 NOT_IN_NANOSECONDS = "Could not convert Timestamp"
-"""What DuckDB says of a timestamp in microseconds that has more than 64 bits in nanoseconds."""
+"""DuckDB's message for a microsecond timestamp that exceeds 64 bits in nanoseconds."""
 _OWN = re.compile(r"estero: (.*)", re.DOTALL)
-"""What Estero's own expressions say, in words for users; a hint is on a line of its own."""
+"""The messages of Estero's own expressions, in words for users; a hint is on its own line."""
 _PREFIX = re.compile(r"^(?:\w+ )*Error: ")
 
 _CSV_HINT = (
@@ -38,9 +38,9 @@ class TooLargeError(DataError):
 
 @contextmanager
 def reading(what: str | None = None) -> Iterator[None]:
-    """Turns errors of reading inside the block into `DataError`; `what` names the file where known.
+    """Turns errors of reading inside the block into `DataError`; `what` names the file if it is known.
 
-    Ctrl-C inside it comes out as KeyboardInterrupt.
+    A Ctrl-C inside it is raised as KeyboardInterrupt.
     """
     try:
         with interruptible():
@@ -51,9 +51,9 @@ def reading(what: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Makes Ctrl-C inside a query of DuckDB the KeyboardInterrupt that it is elsewhere.
+    """Makes Ctrl-C inside a query of DuckDB raise KeyboardInterrupt, as it does elsewhere.
 
-    A query that waits in the main thread turns it into a RuntimeError of just these words.
+    A query that waits in the main thread turns it into a RuntimeError with just these words.
     """
     try:
         yield
@@ -66,13 +66,13 @@ def interruptible() -> Iterator[None]:
 
 
 def _of_duckdb(name: str) -> tuple[type[Exception], ...]:
-    """An exception of DuckDB by its name; none where nobody has loaded DuckDB."""
+    """An exception class of DuckDB by its name; empty if DuckDB is not loaded."""
     duckdb = sys.modules.get("duckdb")
     return () if duckdb is None else (getattr(duckdb, name),)
 
 
 def data_error(error: BaseException, what: str | None = None) -> DataError:
-    """The `DataError` that says what `error` means for the events."""
+    """The `DataError` that explains `error` in terms of the events."""
     text = str(error)
     if "CSV Error on Line" in text:
         return _of_csv(text, what)
@@ -136,9 +136,9 @@ def _first_sentence(text: str) -> str:
 
 
 def how_to_have_timestamps(file: str | None, column: str, kind: Kind, *, nested: bool = False) -> str:
-    """The hint for a time column without times: for events in a `file` or in a frame.
+    """The hint for a time column without times, for events in a `file` or in a frame.
 
-    `nested`: what is called so is a field inside of a column.
+    `nested`: the name is that of a field inside a column.
     """
     if file is None and kind is Kind.FLOAT:
         return f'convert it to timestamps, pandas.to_datetime(df["{column}"], unit="s"), or integers'

@@ -1,4 +1,4 @@
-"""Reading in words: which columns are read, and which rows the source itself leaves out."""
+"""Reading in words: the columns that are read, and the rows that the source itself leaves out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from estero.events.tables.lazy_tables import LazyFrame
 from estero.events.tables.relations import Relation
 
 _MOST = 6
-"""The number of strings, or alternatives, that are named; the others are counted."""
+"""The number of strings, or alternatives, that are listed; the others are counted."""
 
 
 def reading_line(sql: str, screen: Screen | None, source: Input, columns: Sequence[str]) -> str:
@@ -25,7 +25,7 @@ def reading_line(sql: str, screen: Screen | None, source: Input, columns: Sequen
 
 
 def _who(screen: Screen, source: Input) -> str:
-    """The name of the part that leaves rows out."""
+    """The name of the component that leaves rows out."""
     if isinstance(source.stream, LazyFrame):
         return "the lazy frame"
     numbered = source.stream.in_order() if isinstance(source.stream, Relation) else None
@@ -43,7 +43,7 @@ def _said(one_of: Iterable[Mapping[str, frozenset[str]]]) -> str:
 
 
 def _few(texts: Iterable[str], between: str = ", ") -> str:
-    """The first of them, and how many there are besides."""
+    """The first of them, and the number of others."""
     every = list(texts)
     more = [f"{len(every) - _MOST} more"] if len(every) > _MOST else []
     return between.join([*every[:_MOST], *more])

@@ -1,4 +1,4 @@
-"""Events as users hand them over: with the columns that matter named once, or with arguments beside them."""
+"""Events as users provide them: with the important columns named once, or with arguments beside them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Scan:
         *,
         only_type: str = "Event",
     ) -> Scan:
-        """The scan that public functions are given: one as it is, or events and the arguments beside them.
+        """The scan for the arguments of a public function: a scan unchanged, or events and arguments.
 
         All events are of type `only_type` unless a column says otherwise. Raises ValueError for arguments
         beside a scan, and `DataError` for an unknown unit of time.

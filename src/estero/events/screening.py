@@ -1,17 +1,17 @@
-"""A first look at Arrow batches: which events can be relevant, by their strings alone.
+"""A first pass over Arrow batches: the events that can be relevant, by their strings alone.
 
-Most predicates of selective queries ask for a type and for a name, ``type = 'SELL' AND name = 'INTC'``.
-The part of a predicate that says "this string column is one of these" is *screened* here by looking masks
-up, one bit per predicate; what is left of it, the *rest*, is asked by vector code (plain_reading.py) or SQL
-(classify.py). Only events that pass go on to that, with their positions and with their masks.
+Most predicates of selective queries test a type and a name, ``type = 'SELL' AND name = 'INTC'``. The part of
+a predicate that says "this string column is one of these" is *screened* here by looking up masks, with one
+bit per predicate; the remainder, the *rest*, is evaluated by vector code (plain_reading.py) or SQL
+(classify.py). Only events that pass reach that stage, with their positions and masks.
 
-Each column is looked at once, by kernels: texts are looked up among those that are asked for
-(engine/texts.py), and indices into dictionaries are taken as they are; then the masks of all columns are
-looked up at once (engine/masks.py), and exactly those rows pass that have some bit.
+Each column is read once, by kernels: texts are looked up among the literals (engine/texts.py), and indices
+into dictionaries are used directly; then the masks of all columns are looked up at once (engine/masks.py),
+and exactly those rows pass that have some bit.
 
-Measured (stock, a type and one of 100 names, nanoseconds of one core an event, classified): 21 for plain
-strings, 8 for dictionaries, 39 for views. To look a name up takes 3.2 of these, and so does a type, which the
-processor cannot foresee.
+Measured (stock, a type and one of 100 names, nanoseconds of one core per event, classified): 21 for plain
+strings, 8 for dictionaries, 39 for views. Looking up a name takes 3.2 of these, and so does a type, because
+the processor cannot predict it.
 
 Rejected: ``pyarrow.compute.index_in`` over all events (7 to 16 ns a column, by the number of names), encoding
 plain strings first (12 to 17 ns a column), and hashes of the first eight bytes by NumPy (5 ns for the first
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
     from estero.engine.texts import KnownTexts
 
 ROWS: Final = 1 << 19
-"""Rows looked at in one go: with fewer, threads of Python hand on to each other more often than they work."""
+"""The rows read in one go: with fewer, Python threads switch more often than they work."""
 
 
 class Screen:
     """The masks of a classification over the string columns of Arrow batches with `events` as their schema.
 
-    `useful` is false where there is nothing to look up. `columns` are the columns that it reads or passes
-    on, `schema` is that of what it gives, `selective` says that it asks for more
-    than types, and `rests` are what is left of the predicates, in order. A relevant event has, for
-    one of `pushed`, in each of its columns one of the strings; it is empty where that says nothing.
-    Events that are out of `reach` whatever is left of the predicates may be left out, too.
+    `useful` is false if there is nothing to look up. `columns` are the columns that it reads or passes on,
+    `schema` is that of its result, `selective` says that it tests more than types, and `rests` are the
+    remainders of the predicates, in order. A relevant event has, for one of `pushed`, in each of its columns
+    one of the strings; it is empty if that excludes nothing. Events out of `reach`, whatever the rests say,
+    may be left out, too.
     """
 
     def __init__(self, classification: Classification, events: pa.Schema, reach: Reach | None = None) -> None:
@@ -89,16 +89,16 @@ class Screen:
         return divided
 
     def passed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The events that may be relevant, with their positions and masks; `batches` are the whole stream."""
+        """The events that may be relevant, with positions and masks; `batches` are the whole stream."""
         for batch, base in slices(batches, ROWS):
             looked = self.look(batch, base)
             if looked is not None:
                 yield looked
 
     def look(self, batch: pa.RecordBatch, base: int) -> pa.RecordBatch | None:
-        """The same of a batch, whose first event has the position `base`; None if none may be relevant.
+        """The same for a batch whose first event has the position `base`; None if none may be relevant.
 
-        Threads may look at several batches at once.
+        Threads may screen several batches at once.
         """
         from estero.engine.masks import rows_with_bits  # here, for schemas need no kernels
 
@@ -119,7 +119,7 @@ class Screen:
     def _within_reach(
         self, batch: pa.RecordBatch, rows: NDArray[np.int64], words: NDArray[np.int64], base: int
     ) -> NDArray[np.intp] | None:
-        """The places among these rows of a batch, which have the bits `words`, that matter; None for all."""
+        """The indexes of the rows of a batch, with bits `words`, that matter; None for all."""
         if self._reach is None:
             return None
         if self._reach.window.in_positions or self._time is None:
@@ -129,19 +129,19 @@ class Screen:
             if columns.known(self._time) is not None:
                 return None
             return within_reach(self._reach, columns.ticks(self._time)[rows], list(words))
-        except OddValueError:  # the reading that follows says what such a time means
+        except OddValueError:  # the next reading explains the time
             return None
 
 
 def _positions(batch: pa.RecordBatch, rows: NDArray[np.int64], base: int) -> pa.Array:
-    """The positions of these rows of a batch: as it says them, or counted from `base`."""
+    """The positions of these rows of a batch: from its column, or counted from `base`."""
     if POSITION in batch.schema.names:
         return batch.column(POSITION).take(array_of(rows))
     return array_of(rows + base)
 
 
 def _pushed(splits: Sequence[Split]) -> tuple[Mapping[str, frozenset[str]], ...]:
-    """The strings that each predicate asks for; empty if some predicate asks for none."""
+    """The strings that each predicate requires; empty if some predicate requires none."""
     asked = {tuple(sorted((name, texts) for name, texts in division.one_of.items())) for division in splits}
     if not asked or () in asked:
         return ()
@@ -161,7 +161,7 @@ def slices(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[tuple[pa.Re
 
 
 def looked_at(batches: Iterable[pa.RecordBatch], screen: Screen | None) -> Iterator[pa.RecordBatch]:
-    """The batches with their positions: what passes a screen, or all of them in slices."""
+    """The batches with positions: the rows that pass a screen, or all of them in slices."""
     if screen is not None:
         yield from screen.passed(batches)
         return
@@ -182,14 +182,14 @@ def with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class _Learned(NamedTuple):
-    """For each index into a dictionary, and last for NULL, the words of bits."""
+    """The words of bits for each index into a dictionary, and last for NULL."""
 
     dictionary: pa.Array
     words: NDArray[np.int64]
 
 
 class _ScreenedColumn:
-    """One string column: for each literal that any predicate asks it for, the predicates that do.
+    """One string column, with the predicates that test it for each literal.
 
     `masks` has for each literal, and last for all other values, the words of bits that it leaves.
     """
@@ -206,18 +206,18 @@ class _ScreenedColumn:
         self._learned: _Learned | None = None
 
     def codes_and_masks(self, values: pa.Array) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """For each value a code, and for each code its words of bits."""
+        """A code for each value, and the words of bits for each code."""
         if not isinstance(values, pa.DictionaryArray):
             return self._codes(values), self._masks
         dictionary, learned = values.dictionary, self._learned
         if learned is None or not (learned.dictionary is dictionary or learned.dictionary.equals(dictionary)):
             codes = np.append(self._codes(dictionary), np.int32(self._other))
-            # Kept as one value, because several threads ask.
+            # Kept as one value, because several threads read it.
             learned = self._learned = _Learned(dictionary, self._masks[codes])
         return indices_of(values), learned.words
 
     def _codes(self, texts: pa.Array) -> NDArray[np.int32]:
-        """For each text the place of its literal, or the one behind the last; so for NULL."""
+        """The index of each text among the literals, or one past the last; the same for NULL."""
         from estero.engine.texts import KnownTexts  # here, for schemas need no kernels
 
         if self._known is None:

@@ -1,4 +1,4 @@
-"""Tables that are read at once, and their columns, by which what was made for such a table is found again."""
+"""Tables that are read at once, and their columns as keys for what was prepared for such a table."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pyarrow as pa
 
 MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 64 << 20
-"""What is classified at once has no more: nothing else is done meanwhile, and all of it is held in memory."""
+"""The largest size classified at once: nothing else runs meanwhile, and all of it is in memory."""
 
 
 class Columns(NamedTuple):
-    """Columns of Arrow, equal if DuckDB sees no difference."""
+    """Columns of Arrow, which are equal if DuckDB does not distinguish them."""
 
     schema: pa.Schema
     metadata: list[dict[bytes, bytes] | None]

@@ -1,4 +1,4 @@
-"""The columns of a source, put together from its inputs and checked.
+"""The columns of a source, combined from its inputs and checked.
 
 Nothing is read here but the descriptions of the inputs.
 """
@@ -36,13 +36,13 @@ _TIMESTAMP = ColumnType(Kind.TIMESTAMP, "TIMESTAMP")
 
 
 class SourceColumns:
-    """The columns of all inputs together; `tables` are those of each, `layout` says which mean what.
+    """The columns of all inputs together; `tables` are those of each, `layout` gives the meaning of some.
 
     `types` is how expressions read them, `schema` what the language checks against, `order` what the stream
     is sorted by: the time, then the columns that break ties. `view` is a query over the inputs, with columns
-    called by `event_column`: their union where there are several tables, with the type in `type_column` where
-    each table is of one type (`mapped`); None where there is one input with just these names. `file` is their
-    one path.
+    named by `event_column`: their union if there are several tables, with the type in `type_column` if each
+    table is of one type (`mapped`); None if there is one input with exactly these names. `file` is their only
+    path.
 
     Raises `DataError` for columns that are missing, of a wrong kind, or of several kinds in several tables.
     """
@@ -60,7 +60,7 @@ class SourceColumns:
         union = union_columns(tables)
         self.type_column: str | None = free_name(MAPPED_TYPE, union) if mapped else layout.type
         if layout.time is not None and union.get(layout.time, _INTEGER).kind is Kind.NULL:
-            # Times without any value are read as the query will want them.
+            # Times without any value are read in the form that the query will need.
             union[layout.time] = _TIMESTAMP if layout.time_unit is None else _INTEGER
         self.names: tuple[str, ...] = tuple(union)
         of_type = {str(self.type_column): ColumnType(Kind.STRING)} if mapped else {}
@@ -79,12 +79,12 @@ class SourceColumns:
         return [list(columns) for columns in self._tables.values()]
 
     def is_nested(self, name: str) -> bool:
-        """Whether a name is that of a field of a struct in a file, and not of a column."""
+        """Whether a name is that of a field of a struct in a file and not of a column."""
         return any(name in source.made for source in self._inputs.values())
 
     @property
     def zone(self) -> str | None:
-        """The zone of the time column; None without a zone or a time."""
+        """The zone of the time column; None if it has no zone or there is no time."""
         time = self._layout.time
         came = None if time is None else self._came.get(event_column(time))
         return None if came is None else zone_of(came)
@@ -97,12 +97,12 @@ class SourceColumns:
         refuse_infinite(batch, self._layout.time)
         shown = as_shown(batch, self._came) if self._nothing is None else as_they_came(batch, self._nothing)
         for place, field in enumerate(shown.schema):
-            if field.name in KEYS and field.type == pa.int64():  # 64 unsigned bits, which DuckDB may hold so
+            if field.name in KEYS and field.type == pa.int64():  # unsigned, which DuckDB may hold so
                 shown = shown.set_column(place, field.name, shown.column(place).view(pa.uint64()))
         return shown
 
     def tick_ns(self) -> int | None:
-        """The length of a tick of the time column in nanoseconds, None where there is no time or no unit.
+        """The length of a tick of the time column in nanoseconds, None if there is no time or no unit.
 
         Raises `DataError` for a column that cannot be the time.
         """
@@ -126,7 +126,7 @@ class SourceColumns:
         return 1 if column.tick == "ns" else 1000
 
     def _check_there(self) -> None:
-        """Raises `DataError` for a column that is missing; each table has a time, and a type, of its own."""
+        """Raises `DataError` for a missing column; each table has its own time and its own type."""
         layout = self._layout
         ties = (("order", name) for name in layout.order)
         for role, name in (("type", self.type_column), ("time", layout.time), *ties):
@@ -199,7 +199,7 @@ class SourceColumns:
         return Schema(types, closed=True, time=time, time_unit=time_unit, nested=nested)
 
     def _types_as_they_came(self) -> dict[str, pa.DataType]:
-        """The type of each column that has the zones in which its values are shown."""
+        """The original type of each column whose zones are those in which its values are shown."""
         came: dict[str, list[pa.DataType]] = {}
         for source, columns in zip(self._inputs.values(), self._tables.values(), strict=True):
             for name, column in columns.items():
@@ -212,7 +212,7 @@ class SourceColumns:
         return {name: zoned for name, zoned in common.items() if zoned is not None}
 
     def _types_of_nothing(self) -> dict[str, pa.DataType] | None:
-        """The types in which columns came where no table has a row; None where one may have."""
+        """The original types of columns if no table has a row; None if one may have."""
         schemas = [source.nothing for source in self._inputs.values() if source.nothing is not None]
         if len(schemas) < len(self._inputs):
             return None

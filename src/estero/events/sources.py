@@ -1,4 +1,4 @@
-"""Events as users have them → a `Source`: their schema, their order, and the classified stream."""
+"""Events as users provide them → a `Source`: their schema, their order, and the classified stream."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _LETTERS = 40
 class Source:
     """A stream of events that can be classified (`open_source` makes one).
 
-    `schema` is what the language checks against, `layout` what a query is planned for: it knows the length
-    of a tick of ``__time`` in nanoseconds, None where there is no time or its unit is not known. Where each
-    type has its own table (`mapped`), the type column is `MAPPED_TYPE`, or a name like it that is free;
-    where there are several tables, `view` is the query of their union. `columns` are the names of all
-    attributes in order, `column_types` how expressions read them. `zone` is that of the time column, `file`
-    the one path of the events, None where there is none. A `one_shot` source can be read once.
+    `schema` is what the language checks against, `layout` what a query is planned for: it has the length of a
+    tick of ``__time`` in nanoseconds, None if there is no time or its unit is unknown. If each type has its
+    own table (`mapped`), the type column is `MAPPED_TYPE`, or a similar name that is free; if there are
+    several tables, `view` is the query of their union. `columns` are the names of all attributes in order,
+    `column_types` how expressions read them. `zone` is that of the time column, `file` the only path of the
+    events, None if there is none. A `one_shot` source can be read once.
     """
 
     def __init__(self, inputs: Mapping[str, Input], layout: EventLayout, *, mapped: bool = False) -> None:
@@ -63,7 +63,7 @@ class Source:
         self._sorted: bool | None = None
         self._spent = False
         self._occurring: dict[str, bool] = {}
-        """Whether events of a type occur, as far as somebody has asked."""
+        """Whether events of a type occur, as far as that has been looked up."""
         self._followed: OrderCheck | None = None
         self._described: tuple[Classification, pa.Schema] | None = None
         self._in_sql: SqlReading | None = None
@@ -85,7 +85,7 @@ class Source:
         self.layout = replace(self.layout, tick_ns=self._columns.tick_ns())
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the connections: another process reads the events again. TypeError where it could not."""
+        """All but the connections: another process reads the events again. TypeError if it could not."""
         for source in self._inputs.values():
             try:
                 pickle.dumps(source.stream)
@@ -98,7 +98,7 @@ class Source:
 
     @property
     def _sql(self) -> SqlReading:
-        """The way through DuckDB, which is loaded when some source goes it."""
+        """The reader through DuckDB, which is loaded when some source needs it."""
         if self._in_sql is None:
             from estero.events.sql_reading import SqlReading
 
@@ -111,16 +111,16 @@ class Source:
         return None if None in rows else sum(row for row in rows if row is not None)
 
     def event_count(self) -> int:
-        """The number of events; they are read where that is the only way to know."""
+        """The number of events; they are read if that is the only way to know."""
         known = self.size()
         if known is None and (in_order := self._in_order()) is not None:
             return in_order.rows
         return self._sql.event_count(self._started()) if known is None else known
 
     def odd_value(self, column: str) -> str:
-        """The value of a text file that made a column one of strings, as a hint; "" where there is none.
+        """The value of a text file that makes a column one of strings, as a hint; "" if there is none.
 
-        Reads the file, so it is for messages of errors only.
+        Reads the file, so it is only for error messages.
         """
         from estero.events.files.text_layout import odd_text
 
@@ -139,7 +139,7 @@ class Source:
 
     @property
     def waits_for_columns(self) -> bool:
-        """Whether it is read once, in the columns that are expected then (`expect`)."""
+        """Whether it is read once, in the columns that are expected by then (`expect`)."""
         return any(isinstance(source.stream, Relation) for source in self._inputs.values())
 
     def expect(self, classification: Classification) -> None:
@@ -151,19 +151,19 @@ class Source:
         self._sql.expect(classification, one_of)
 
     def _one_of(self, classification: Classification, events: pa.Schema) -> OneOf:
-        """The rows that may be relevant, where the user declares an order and this is the only input."""
+        """The rows that may be relevant, if the user declares an order and this is the only input."""
         if self.view is not None or not self.order:
             return ()
         screen = Screen(classification, events)
         return screen.pushed if screen.useful else ()
 
     def _in_order(self) -> Numbered | None:
-        """The rows of a relation that may be relevant, if it is one and in the order that is declared."""
+        """The relevant rows of a relation, if it is one and in the declared order."""
         stream = next(iter(self._inputs.values())).stream
         return stream.in_order() if isinstance(stream, Relation) else None
 
     def run_relations(self) -> None:
-        """Runs relations whose columns are expected; to be called before users are given what reads them.
+        """Runs relations whose columns are expected; to be called before users get what reads them.
 
         A statement on the connection of a relation may read an answer over it, and nothing else can be run
         there as long as it does.
@@ -176,13 +176,13 @@ class Source:
     def read(
         self, classification: Classification, threads: int = 1, reach: Reach | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The classified table in stream order, batch by batch (`plan.Classification` says its columns).
+        """The classified table in stream order, batch by batch (`plan.Classification` defines its columns).
 
-        Sorts first where the stream is not sorted; ties keep `order`, then arrival. A stream that
-        passes once is not sorted: an event before its predecessor is a `DataError`; but where it is one of
-        several inputs, it is held in memory, so that all of them can be sorted. A malformed value of a text
-        file is a `DataError` where its column is needed. What is plain is classified by so many `threads`.
-        Events that are out of `reach` may be missing.
+        Sorts first if the stream is not sorted; ties keep `order`, then arrival. A stream that can be read
+        once is not sorted: an event before its predecessor raises `DataError`; but if it is one of several
+        inputs, it is held in memory, so that all of them can be sorted. A malformed value of a text file
+        raises `DataError` if its column is needed. Plain classifications use this many `threads`. Events out
+        of `reach` may be missing.
         """
         if self.one_shot and len(self._inputs) > 1 and self._columns.order:
             self.hold()
@@ -200,7 +200,7 @@ class Source:
     def _read(
         self, classification: Classification, threads: int, reach: Reach | None
     ) -> Iterator[pa.RecordBatch]:
-        """The classified table, columns as DuckDB hands them back; no batch is empty."""
+        """The classified table, with columns as DuckDB returns them; no batch is empty."""
         table = self._small_table()
         screen, plain = self._ways(classification, reach)
         if plain is not None:
@@ -233,7 +233,7 @@ class Source:
     def _ways(
         self, classification: Classification, reach: Reach | None = None
     ) -> tuple[Screen | None, PlainReading | None]:
-        """What the events are screened by, and the way without DuckDB; None where there is no such thing.
+        """The screen of the events, and the reader without DuckDB; None for either if there is none.
 
         This is where it is decided how events are classified.
         """
@@ -246,7 +246,7 @@ class Source:
     def _plain(
         self, classification: Classification, screen: Screen | None, reach: Reach | None
     ) -> PlainReading | None:
-        """The way without DuckDB, where all that is asked is plain and the events are Arrow's in order."""
+        """The reader without DuckDB, if the classification is plain and the events are Arrow's in order."""
         (source, *_) = self._inputs.values()
         if self.view is not None or source.arrow_schema is None:
             return None
@@ -260,7 +260,7 @@ class Source:
         return PlainReading(classification, source, screen, classifier, by_sql)
 
     def _started(self) -> OrderCheck | None:
-        """What follows a stream that passes once, and now begins to; raises `DataError` the second time."""
+        """The order check of a one-shot stream, which begins now; raises `DataError` the second time."""
         with self._databases.lock:
             if self.one_shot and self._spent:
                 raise read_twice()
@@ -272,7 +272,7 @@ class Source:
         return self._followed
 
     def hold(self) -> None:
-        """Brings the inputs that can be read once into memory."""
+        """Reads the one-shot inputs into memory."""
         with self._databases.lock:
             for name, source in self._inputs.items():
                 if source.one_shot and source.stream is not None:
@@ -284,7 +284,7 @@ class Source:
                 self._sorted = None
 
     def sql(self, classification: Classification) -> str:
-        """The statement that means what `read` does, over the relation ``events``."""
+        """The statement equivalent to `read`, over the relation ``events``."""
         return self._sql.statement(classification, ordered=self.is_sorted())
 
     def reading_lines(self, classification: Classification) -> list[str]:
@@ -293,7 +293,7 @@ class Source:
         return self._sql.reading_lines(self.sql(classification), classification, screen)
 
     def classified_schema(self, classification: Classification) -> pa.Schema:
-        """The columns of the batches that `read` gives; reads no event, and the last ones are remembered."""
+        """The columns of the batches of `read`; reads no event, and the latest ones are remembered."""
         if self._described is None or self._described[0] is not classification:
             self._described = classification, self._schema_of(classification)
         return self._described[1]
@@ -310,8 +310,8 @@ class Source:
     def is_sorted(self) -> bool:
         """Whether the events come in stream order: by time, then the `order` columns.
 
-        True without either. Reads these columns once; a NULL time is a `DataError` that names the row.
-        For a stream that passes once it is taken for granted, and checked while it passes.
+        True without either. Reads these columns once; a NULL time raises a `DataError` that names the row.
+        For a one-shot stream it is assumed, and checked while it passes.
         """
         if self._sorted is None:
             self._refuse_nat()
@@ -321,7 +321,7 @@ class Source:
     def last_time(self) -> int | None:
         """The time of the last event, in ticks; None without events or a time.
 
-        Of a stream that passes once it is that of the last event that was read.
+        For a one-shot stream it is that of the last event read so far.
         """
         if self.schema.time is None:
             return None
@@ -336,7 +336,7 @@ class Source:
         return None if last_read is None else self._sql.ticks_of(last_read[0])
 
     def has_type(self, name: str) -> bool:
-        """Whether an event of this type occurs; for a stream that passes once, whether one may."""
+        """Whether an event of this type occurs; for a one-shot stream, whether one may."""
         if self.type_column is None:
             return name == self.only_type
         if self._columns.mapped:
@@ -361,7 +361,7 @@ class Source:
         return self._sql.has_type(name)
 
     def type_names(self) -> tuple[str, ...]:
-        """The types that occur, sorted; none are known of a stream that passes once."""
+        """The types that occur, sorted; none are known of a one-shot stream."""
         if self.type_column is None:
             return (self.only_type,)
         if self._columns.mapped:
@@ -397,7 +397,7 @@ class Source:
         }
 
     def _find_no_time(self) -> None:
-        """Names the first string that keeps a column from being one of timestamps."""
+        """Names the first string that prevents a column from being one of timestamps."""
         name = self.schema.time
         if name is None or self.one_shot or self.column_types[name].kind is not Kind.STRING:
             return
@@ -406,12 +406,12 @@ class Source:
     # --------------------------------------------------------------------------------- running
 
     def _small_table(self) -> pa.Table | None:
-        """The events, where they are one table that is read at once."""
+        """The events, if they are one table that is read at once."""
         table = next(iter(self._inputs.values())).table
         return table if self.view is None and table is not None and is_small(table) else None
 
     def _screen(self, classification: Classification, reach: Reach | None = None) -> Screen | None:
-        """The screen of the events, where they are one Arrow table or stream in order."""
+        """The screen of the events, if they are one Arrow table or stream in order."""
         (source, *_) = self._inputs.values()
         schema = source.schema if source.arrow_schema is None else source.arrow_schema
         if self.view is not None or schema is None or not self.is_sorted():
@@ -467,14 +467,14 @@ def open_source(
     *,
     declared: bool = True,
 ) -> Source:
-    """A source of `events`; nothing but names and types is read yet.
+    """A source of `events`; only names and types are read so far.
 
-    `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these in any
-    formats, anything with the Arrow C stream interface, a pandas frame, an iterator or list of record
-    batches, or a mapping of type name to any of these. `csv_options` are those of DuckDB's ``read_csv``.
-    Where types are not `declared`, those of a table without rows say nothing.
+    `events` is a path, directory or glob (Parquet, CSV, JSON lines, Arrow), a list of these in any formats,
+    anything with the Arrow C stream interface, a pandas frame, an iterator or list of record batches, or a
+    mapping of type name to any of these. `csv_options` are those of DuckDB's ``read_csv``. If types are not
+    `declared`, those of a table without rows are ignored.
 
-    Raises `DataError` where `events` cannot be read or a column is missing or of a wrong kind.
+    Raises `DataError` if `events` cannot be read or a column is missing or of a wrong kind.
     """
     columns = layout or EventLayout()
     mapped = isinstance(events, Mapping)

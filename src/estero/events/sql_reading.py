@@ -1,6 +1,6 @@
-"""What a source asks DuckDB: the classified stream in SQL, and single questions about its events.
+"""The queries of a source to DuckDB: the classified stream in SQL, and single questions on its events.
 
-Only sources that need SQL import this module: DuckDB and what writes SQL take 0.2 s to load.
+Only sources that need SQL import this module: DuckDB and the SQL writer take 0.2 s to load.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification, Layout
 
 BATCH = 131_072
-"""Rows of a classified batch, at most."""
+"""The largest number of rows of a classified batch."""
 SELECTIVE_BATCH = 32_768
-"""The same where few events are left: recognition begins while the thread of DuckDB is still screening.
+"""The same if few events remain: recognition begins while the thread of DuckDB is still screening.
 
-Measured with 195,000 of 10 million events left (taxi, 6 events): 0.30 s with 131,072, 0.25 with 32,768.
-Where all are left (dense) smaller batches take a tenth longer.
+Measured with 195,000 of 10 million events left (taxi, 6 events): 0.30 s with 131,072, 0.25 with 32,768. If
+all are left (dense), smaller batches take a tenth longer.
 """
 
 
 class SqlReading:
-    """Reads the inputs of a source by DuckDB, which calls their union ``events``.
+    """Reads the inputs of a source by DuckDB, with ``events`` as the name of their union.
 
-    `columns` are those of the inputs, `layout` says which of them mean what.
+    `columns` are those of the inputs, `layout` gives the meaning of some.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SqlReading:
     def run(
         self, sql: str, order: OrderCheck | None = None, screen: Screen | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The answer to a query over ``events``, whose streams are followed by `order`."""
+        """The result of a query over ``events``, whose streams are checked by `order`."""
         with (
             self.threads(alone=screen is not None),
             Execution(
@@ -160,8 +160,8 @@ class SqlReading:
     def threads(self, *, alone: bool) -> Iterator[None]:
         """Sets DuckDB to one thread (`alone`), or to all, unless another query of this source needs one.
 
-        What is screened has its positions, and threads would change the order. They are those of the whole
-        database, and one more database would take 20 ms.
+        Screened rows have their positions, and threads would change their order. The setting is that of the
+        whole database, and one more database would take 20 ms.
         """
         query = object()
         database = self._databases.here
@@ -175,7 +175,7 @@ class SqlReading:
             self._screening.discard(query)
 
     def naming_the_predicate(self, classification: Classification, error: DataError) -> DataError:
-        """An overflow, with the predicate in which it happened."""
+        """An overflow error with the predicate in which it occurred."""
         for predicate in classification.predicates:
             alone = Classification(
                 (predicate,), self._columns.schema, self._layout.type_column, self._layout.only_type
@@ -200,7 +200,7 @@ class SqlReading:
         return None if last is None else int(last)
 
     def ticks_of(self, value: pa.Array) -> int | None:
-        """The ticks of the one time in an array; None where it has none."""
+        """The ticks of the one time in an array; None if it has none."""
         with self._databases.here.cursor() as connection:
             connection.register(EVENTS, pa.table([value], names=[str(self._columns.schema.time)]))
             ((known,),) = connection.execute(f"SELECT {self._ticks()} FROM {EVENTS}").fetchall()
@@ -219,7 +219,7 @@ class SqlReading:
         return tuple(sorted(str(row[0]) for row in rows))
 
     def is_sorted(self) -> bool:
-        """Whether the events come in stream order; a NULL time is a `DataError` that names the row."""
+        """Whether the events come in stream order; a NULL time raises a `DataError` that names the row."""
         time = self._columns.schema.time
         ordering = Classification((), self._columns.schema, order=self._layout.order)
         values = Clauses(ordering, DUCKDB, self._types).order()
@@ -238,7 +238,7 @@ class SqlReading:
         return not wrong
 
     def refuse_no_time(self, name: str) -> None:
-        """Raises `DataError` for the first string that keeps a column from being one of timestamps."""
+        """Raises `DataError` for the first string that prevents a column from being one of timestamps."""
         value = DUCKDB.as_read(name, self._types[name]).sql("duckdb")
         numbered = f"SELECT {value} AS value, row_number() OVER () AS row FROM {EVENTS}"
         none = "value IS NOT NULL AND TRY_CAST(value AS TIMESTAMPTZ) IS NULL"

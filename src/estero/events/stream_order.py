@@ -1,7 +1,7 @@
-"""A check of whether events come in stream order, batch by batch in one pass over the columns concerned.
+"""A check that events come in stream order, batch by batch in one pass over the columns concerned.
 
-Values compare here as everything sorts them: NULL is after all others, NaN before it and after all numbers,
--0.0 is 0.0, and strings are in the order of their code points.
+Values compare here as in all sorting: NULL is after all others, NaN before it and after all numbers, -0.0 is
+0.0, and strings are in the order of their code points.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OrderCheck:
 
 
 def in_order(stream: Iterable[pa.RecordBatch], order: OrderCheck | None) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream, followed by `order`; an event before its predecessor is a `DataError`."""
+    """The batches of a stream, checked by `order`; an event before its predecessor raises `DataError`."""
     for batch in stream:
         if order is not None:
             order.follow(batch)
@@ -86,7 +86,7 @@ def null_time(column: str, row: int, file: str | None = None) -> DataError:
 
 
 def refuse_infinite(classified: pa.RecordBatch, column: str | None) -> pa.RecordBatch:
-    """The batch as it is; raises `DataError` where a time that is not NULL has no ticks."""
+    """The batch unchanged; raises `DataError` if a time that is not NULL has no ticks."""
     if column is not None and classified.column(TIME).null_count:
         raise DataError(
             "a time is infinite",
@@ -119,14 +119,14 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _steps_back(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> pa.Array:
-    """Where the second of each pair is before the first, in the order of the tuples of all pairs."""
+    """Whether the second of each pair is before the first, in the order of the tuples of all pairs."""
     (before, after), *rest = pairs
     less = _less(after, before)
     return pc.or_(less, pc.and_(_equal(after, before), _steps_back(rest))) if rest else less
 
 
 def _less(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Where a value of `one` sorts before that of `other`."""
+    """Whether a value of `one` sorts before that of `other`."""
     if pa.types.is_null(one.type):
         return pc.is_valid(one)
     less = pc.less(one, other)
@@ -138,7 +138,7 @@ def _less(one: pa.Array, other: pa.Array) -> pa.Array:
 
 
 def _equal(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Where no value sorts before the other."""
+    """Whether neither value sorts before the other."""
     if pa.types.is_null(one.type):
         return pc.is_null(one)
     equal = pc.equal(one, other)

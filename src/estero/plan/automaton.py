@@ -1,4 +1,4 @@
-"""Plans with a complex event automaton: compact sets, registers on top of it, and a filter behind it."""
+"""Plans with a complex event automaton: compact sets, with registers on top and a filter after it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from estero.plan.draft import Compilation, Draft  # what made a plan does not cross to Spark's workers
 
 FEW_STATES, FEW_CLASSES = 200, 64
-"""The whole deterministic automaton is worked out for an explanation if it is no bigger than this."""
+"""The deterministic automaton is built in full for an explanation if it is no larger than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutomatonPlan(Plan):
     """How a query is evaluated by a complex event automaton.
 
-    With `best_per_start` each start keeps what NEXT chooses of all its complex events, wherever they end.
-    With `asks_greatest` all filters may be asked of what NEXT chooses for a start and an end: where that does
-    not pass, nothing else does.
-    `cut_by` is what another query forgets, which this one tells the partial matches of.
+    With `best_per_start` each start keeps the complex event that NEXT chooses among all of its own, wherever
+    they end. With `asks_greatest` it is enough to check all filters on the one that NEXT chooses for a start
+    and an end: if that one fails, all others do. `cut_by` is the CONSUME code of another query, if this plan
+    finds that query's partial matches.
 
-    `gaps` says that dropped events count (contiguity): recognition then needs each event's place in the
+    `gaps` says that dropped events count (contiguity): recognition then needs each event's position in the
     stream. `registers` are the comparisons that runs check as they go.
     """
 
@@ -101,7 +101,7 @@ class AutomatonPlan(Plan):
         return clocks or measured_in_places(self.residuals)
 
     def _pass(self) -> Pass:
-        """The pass that serves the query, by its strategy and by what else tells complex events apart."""
+        """The pass that serves the query, by its strategy and by what distinguishes complex events."""
         sieved = bool(self.residuals) or self.has_hidden or self.merges_starts
         match self.strategy:
             case Strategy.LONGEST | Strategy.SHORTEST:
@@ -126,15 +126,15 @@ class AutomatonPlan(Plan):
 
     @property
     def _tells_runs_apart(self) -> bool:
-        """Whether runs in one state differ in what they remember, or in how old they are."""
+        """Whether runs in one state may differ in the values they remember or in their age."""
         return self.registers is not None or self.ages is not None
 
     @property
     def _decides_overlaps(self) -> bool:
-        """Whether DISJOINT is known as complex events end.
+        """Whether it is known as soon as complex events end which of them DISJOINT keeps.
 
-        Not where something decides later whether what has ended is an answer, nor where runs are in
-        partitions of the pattern: DISJOINT is of the whole stream then.
+        It is not if something decides later whether an ended match is an answer, nor if runs are in
+        partitions that the pattern makes: DISJOINT then concerns the whole stream.
         """
         later = self.residuals or self.best_per_start or self.deadlines or self.cut_by is not Consume.NONE
         return not later and (not self.keyed or bool(self.shown_keys))
@@ -166,7 +166,7 @@ class AutomatonPlan(Plan):
 
     @property
     def estimated_by(self) -> CEA | None:
-        """The automaton, where its runs depend on classes of events alone and mark several."""
+        """The automaton, if its runs depend only on the classes of events and mark several events."""
         told_apart = self.registers is not None or self.ages is not None or self.has_hidden
         told_apart = told_apart or bool(self.deadlines) or self.merges_starts
         if told_apart or self.decides_later or not _marks_several(self.automaton):
@@ -199,7 +199,7 @@ class AutomatonPlan(Plan):
         return tallied and asked
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
-        """A fresh deterministic automaton, worked out as far as events ask for it."""
+        """A fresh deterministic automaton, whose states are computed as events reach them."""
         if self.ages is not None:
             return AgedAutomaton(self.automaton, self.state_cap, program=self.ages)
         automaton = LazyAutomaton(self.automaton, self.state_cap, registers=self.registers)
@@ -252,7 +252,7 @@ class AutomatonPlan(Plan):
                 return f"{update}, output-linear delay between complex events"
 
     def _update(self) -> str:
-        """How long an event takes."""
+        """The time that one event takes, in words."""
         if self.registers is not None:
             return "time per event linear in the values that open runs remember"
         if self.ages is not None:
@@ -321,7 +321,7 @@ class AutomatonPlan(Plan):
             yield from dict.fromkeys(f"  {self.said(residual)}" for residual in others)
 
     def _strategy(self) -> str:
-        """Where the strategy is applied."""
+        """The stage that applies the strategy."""
         behind = "decided when the window of the start has passed"
         match self.served_by:
             case PerStart(listed=Listed.BEST) if self.residuals:
@@ -357,7 +357,7 @@ class AutomatonPlan(Plan):
         yield "Label sets", _label_lines(self.automaton)
 
     def _size(self) -> str:
-        """How big the deterministic automaton is; conditions are taken to be true or not independently."""
+        """The size of the deterministic automaton, taking conditions to be true or false independently."""
         lazily = "computed as events need them"
         classes = _classes(self.automaton.predicates)
         states = _few_states(self, classes) if len(classes) <= FEW_CLASSES else None
@@ -370,7 +370,7 @@ class AutomatonPlan(Plan):
 
 
 def in_partitions(draft: Draft) -> AutomatonPlan | str:
-    """The plan in partitions that equalities of the pattern make, or why there is none."""
+    """The plan in partitions that the equalities of the pattern make, or the reason why there is none."""
     compilation = draft.in_partitions
     if isinstance(compilation, str):
         return compilation
@@ -392,7 +392,7 @@ def with_registers(draft: Draft) -> AutomatonPlan:
 
 
 _COMPARES_RUNS = frozenset({Strategy.NEXT, Strategy.LAST, Strategy.LONGEST, Strategy.SHORTEST})
-"""Strategies that registers leave to recognition, and ages do not."""
+"""The strategies that registers leave to recognition but ages do not."""
 
 _TOLD_BY_AGE = "runs are told apart by their age already, and not by what they remember as well"
 
@@ -406,7 +406,7 @@ def _planned(draft: Draft, compilation: Compilation) -> AutomatonPlan:
     elif not isinstance(aged := by_age(automaton, compilation.compiled.residuals), str):
         automaton, ages, residuals, program = aged.automaton, aged.program, aged.residuals, None
         reasons = {**dict.fromkeys(residuals, _TOLD_BY_AGE), **reasons, **aged.reasons}
-    if draft.tree.strategy not in (Strategy.ALL, Strategy.STRICT):  # which choose behind all filters
+    if draft.tree.strategy not in (Strategy.ALL, Strategy.STRICT):  # which choose after all filters
         automaton, residuals = with_counts(automaton, residuals)
     kept = NO_HIDDEN if ages is None else frozenset(label for label, _ in ages.bounds)
     automaton, registers = drop_hidden(automaton, program, residuals, kept)
@@ -449,7 +449,7 @@ def _planned(draft: Draft, compilation: Compilation) -> AutomatonPlan:
 
 
 def has_contiguity(automaton: CEA) -> bool:
-    """Whether an event that no predicate wants can matter: some state does not simply pass over it."""
+    """Whether an event that satisfies no predicate can matter: some state does not simply skip it."""
     waiting = {
         transition.source
         for transition in automaton.transitions
@@ -465,7 +465,7 @@ def has_contiguity(automaton: CEA) -> bool:
 
 
 def ends_on_anything(automaton: CEA) -> bool:
-    """Whether a run may begin, end or be marked by an event that no predicate wants."""
+    """Whether a run may begin with, end with or mark an event that satisfies no predicate."""
     return any(
         not transition.guard.present
         and (
@@ -478,10 +478,10 @@ def ends_on_anything(automaton: CEA) -> bool:
 
 
 def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
-    """Whether all `residuals` may be asked of the complex event that marks most from a start to an end."""
+    """Whether checking `residuals` on the complex event that marks most from a start to an end is enough."""
     asked = growing_keys(residuals, automaton) if residuals else None
     if not asked:
-        return asked is not None  # what depends on the start and the end alone
+        return asked is not None  # these depend on the start and the end alone
     classes = _classes(automaton.predicates)
     ordinary = len(classes) <= FEW_CLASSES and not any(True for _ in deadlines_of(automaton.predicates))
     return ordinary and has_greatest(automaton, classes, asked)
@@ -496,14 +496,14 @@ def _marks_several(automaton: CEA) -> bool:
 
 
 def _marks_its_start(automaton: CEA) -> bool:
-    """Whether every run shows the event with which it begins."""
+    """Whether every run marks, with a visible label, the event with which it begins."""
     return all(
         transition.labels for transition in automaton.transitions if transition.source in automaton.initial
     )
 
 
 def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyType({})) -> Iterator[str]:
-    """The states and transitions of an automaton, a line each; `steps` are labels that ask for an age."""
+    """The states and transitions of an automaton, one per line; `steps` are labels whose age is checked."""
     begins, accepts = _listed(sorted(automaton.initial)), _listed(sorted(automaton.final))
     yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
     yield from (_transition(transition) for transition in automaton.transitions)
@@ -514,7 +514,7 @@ def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyTy
 
 
 def steps_of(residuals: Iterable[Residual]) -> dict[Hidden, str]:
-    """The labels of transitions that ask how long ago a run marked an event, and what they ask for."""
+    """The labels whose age (the time since a run marked one) transitions check, with the required ages."""
     return {
         Hidden(residual.place): ", ".join(map(str, residual.condition.distances))
         for residual in residuals
@@ -550,7 +550,7 @@ def _listed(items: Iterable[object]) -> str:
 
 
 def _few_states(plan: AutomatonPlan, classes: Iterable[int]) -> int | None:
-    """How many states the deterministic automaton has, or None where they are more than a few."""
+    """The number of states of the deterministic automaton, or None if there are too many."""
     automaton = plan.deterministic()
 
     def step(state: int) -> Iterator[int]:
@@ -569,7 +569,7 @@ def _few_states(plan: AutomatonPlan, classes: Iterable[int]) -> int | None:
 
 
 def _classes(predicates: tuple[EventPredicate, ...]) -> list[int]:
-    """The combinations of bits that an event can have: it has one type, and one of another name has none.
+    """The combinations of bits that an event can have: it has exactly one type, and no bits of other types.
 
     Gives up beyond `FEW_CLASSES`.
     """

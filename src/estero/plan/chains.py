@@ -1,9 +1,9 @@
 """Plans whose filters compare neighbours: a chain automaton, and how its runs wait.
 
-Neighbours are an event of a run and the one it marked before. Where they are compared by equality and
-disequality only and there is no window, runs wait in an ED-index; else in heaps by their keys, and in an
-ordered index where they are compared by order (docs/architecture.md). What no index serves is
-checked of the complex events that are enumerated.
+Neighbours are an event of a run and the one marked just before it. If they are compared by equality and
+disequality only and there is no window, runs wait in an ED-index; otherwise in heaps by their keys, and in an
+ordered index where they are compared by order (docs/architecture.md). Comparisons that no index serves are
+checked on the enumerated complex events.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _STRATEGY: Final = "the strategy {} compares whole complex events"
 class ChainPlan(KeyedPlan):
     """How a query is evaluated by a chain automaton; `drawn` is the pattern's own automaton.
 
-    Where `steps` are there, runs wait in an ED-index and these are the transitions. Else `transitions` are
-    those of a parallelised automaton, and `orders` what each of them compares beside its key. `in_registers`
-    are the residuals that registers could check.
+    If there are `steps`, these are the transitions and runs wait in an ED-index. Otherwise `transitions` are
+    those of a parallelised automaton, and `orders` the comparisons that each of them makes beside its key.
+    `in_registers` are the residuals that registers could check.
     """
 
     evaluated: ClassVar[tuple[str, ...]] = ("columns", "states", "final", "steps", "transitions", "orders")
@@ -66,7 +66,7 @@ class ChainPlan(KeyedPlan):
 
     @property
     def ordered(self) -> bool:
-        """Whether events are compared by more than join keys."""
+        """Whether events are compared by order, beyond their join keys."""
         return any(self.orders)
 
     @property
@@ -129,7 +129,7 @@ class ChainPlan(KeyedPlan):
             yield f"guarantee: {update}, output-linear delay between complex events"
 
     def key_lines(self) -> Iterator[str]:
-        """The keys by which events are joined, and how strings are told apart."""
+        """The keys by which events are joined, and how strings are distinguished."""
         yield from KeyedPlan.key_lines(self)
         values = self.classification.values
         if any(order is not None and values[order.left].hashed is not None for order in self.orders):
@@ -149,7 +149,7 @@ class ChainPlan(KeyedPlan):
 
 
 def chained(draft: Draft) -> ChainPlan | str:
-    """The plan on a chain automaton, or why there is none or why another one is better."""
+    """The plan on a chain automaton, or the reason why there is none or another plan is better."""
     if draft.why_no_chain is not None:
         return draft.why_no_chain
     schema = draft.layout.schema
@@ -184,9 +184,9 @@ def with_chain(draft: Draft, given: Chain) -> ChainPlan | str:
 
 
 def _ways_to_compile(draft: Draft) -> Iterator[tuple[Compiled, bool]]:
-    """The pattern with OR of patterns for OR of comparisons, and then as it is; and which is the last way.
+    """The pattern with OR of patterns for OR of comparisons, then as it is; and whether this is the last.
 
-    Both without the equalities that PARTITION BY of the query says already.
+    Both are without the equalities that PARTITION BY of the query already implies.
     """
     compilation = draft.in_partitions if draft.tree.partition_by else ""
     pattern, compiled = draft.pattern, draft.compiled
@@ -194,18 +194,18 @@ def _ways_to_compile(draft: Draft) -> Iterator[tuple[Compiled, bool]]:
         pattern, compiled = compilation.tree.pattern, compilation.compiled
     cases = in_cases(pattern)
     if cases != pattern:
-        with suppress(LimitExceeded):  # the pattern as it is does without
+        with suppress(LimitExceeded):  # the unchanged pattern needs no cases
             yield compile_pattern(cases, draft.tree.streams), False
     yield compiled, True
 
 
 def _why_registers(plan: ChainPlan) -> str:
-    """A phrase on why registers serve a query better than a chain does; empty where they do not.
+    """The reason why registers serve a query better than a chain does, as a phrase; empty if they do not.
 
-    What a chain leaves to a filter of whole complex events, registers may check as runs go on. Of pairs of
-    events that saves nothing: a filter looks at no more of them than there are runs with other registers, and
-    at fewer where the index is selective. Inside partitions there are few runs, and registers cost less for
-    each (measured, with up to hundreds of them: half of what the filter costs).
+    Registers can check, as runs go on, what a chain leaves to a filter of whole complex events. For pairs of
+    events that saves nothing: a filter looks at no more of them than there are runs with different registers,
+    and at fewer where the index is selective. Inside partitions there are few runs, and registers cost less
+    for each (measured, with up to hundreds of them: half of what the filter costs).
     """
     if not plan.in_registers:
         return ""
@@ -264,7 +264,7 @@ def _planned(draft: Draft, chain: Chain, compiled: Compiled) -> ChainPlan:
 
 
 def _order(transition: ChainTransition, chain: Chain, values: Values) -> Order | None:
-    """What one transition compares beside equalities."""
+    """The comparison that one transition makes beside its equalities."""
     compared = [*transition.different, *([] if transition.order is None else [transition.order])]
     if not compared or transition.source is None:
         return None
@@ -284,9 +284,10 @@ def _order(transition: ChainTransition, chain: Chain, values: Values) -> Order |
 
 
 def _shared_value(draft: Draft, chain: Chain) -> dict[str, str]:
-    """For each type an attribute whose value all events of an answer share; empty where there is none.
+    """For each type, an attribute whose value all events of an answer share; empty if there is none.
 
-    Nor is there one where the query has keys of its own, and where what is forgotten is not told by it.
+    It is also empty if the query has keys of its own, and if this attribute does not decide which events are
+    forgotten.
     """
     if draft.tree.partition_by or draft.tree.consume is not Consume.NONE:
         return {}

@@ -1,4 +1,4 @@
-"""What must not happen before or after an event for so long, as bits that recognition takes back."""
+"""Events that must be absent for some time before or after another event, as bits that recognition clears."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from estero.automata.lacking import Lacking, lacking
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """An event with one of the bits `asking` has it no longer where one with bit `forbidden` is near.
+    """A rule that clears the bits `asking` of an event if an event with bit `forbidden` is near.
 
-    Near is: before it, or behind it where it looks `ahead`, and no more than `ticks` of time away, in the
-    partition that the query writes. `said` is what the query says. If such events are `compared` with others,
-    no bit is lost: they are kept, and a residual filter looks at them.
+    Near means before it, or after it if the deadline looks `ahead`, and no more than `ticks` of time away, in
+    the same partition as written in the query. `said` is the wording of the query. If such events are
+    `compared` with others, no bit is cleared: they are kept, and a residual filter checks them.
     """
 
     asking: tuple[int, ...]

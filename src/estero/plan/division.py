@@ -21,12 +21,12 @@ _NO_KEY = "not all events of an answer share a key, and without a"
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """What tasks may divide among them, and what they have to know of places in the stream.
+    """The ways in which tasks may divide the work, and what they must know of positions in the stream.
 
-    `by_key`: all events of a partition key meet in one task; else one order has all events. `positions`: the
-    places of events in the whole stream count. `ordinals`: their places in the stream of their key count.
-    `cut`: every complex event lies in a window and events have times, so that a stream can be cut into ranges
-    of time, each with the window before it.
+    `by_key`: all events of a partition key meet in one task; otherwise all events are in one order.
+    `positions`: the positions of events in the whole stream matter. `ordinals`: their positions among the
+    events of their key matter. `cut`: every complex event lies in a window and events have times, so that a
+    stream can be cut into ranges of time, each preceded by a window.
     """
 
     by_key: bool
@@ -36,30 +36,30 @@ class Division:
 
     @property
     def counted(self) -> bool:
-        """Whether irrelevant events are counted, too."""
+        """Whether irrelevant events count, too."""
         return self.positions or self.ordinals
 
     @property
     def one_order(self) -> bool:
-        """Whether one task has to see all events where nothing is cut."""
+        """Whether one task has to see all events if nothing is cut."""
         return self.positions or not self.by_key
 
     @property
     def cuts_hot_keys(self) -> bool:
-        """Whether keys with most of the events are cut into ranges of time.
+        """Whether keys that have most of the events are cut into ranges of time.
 
-        Not where a task sorts all events for their positions: that takes longer than any key.
+        They are not if a task sorts all events for their positions: that takes longer than any key.
         """
         return self.cut and self.by_key and not self.positions
 
     @property
     def cuts_by_footers(self) -> bool:
-        """Whether footers of files may say where ranges of time begin: not where all events are counted."""
+        """Whether footers of files may decide where ranges of time begin; not if all events count."""
         return self.cut and not self.counted
 
 
 def division_of(plan: Plan, *, positions: bool = False) -> Division:
-    """What tasks may divide of the work of `plan`; `positions` says whether its answer shows them."""
+    """The ways in which tasks may divide the work of `plan`; `positions` if its answer shows positions."""
     return Division(
         by_key=(plan.keyed or bool(plan.shared)) and not _across_keys(plan),
         positions=positions or plan.needs_positions,
@@ -69,24 +69,24 @@ def division_of(plan: Plan, *, positions: bool = False) -> Division:
 
 
 def division_of_partials(plan: PartialsPlan, *, positions: bool = False) -> Division:
-    """What tasks may divide where partial matches are recognized, too; see `division_of`.
+    """The ways in which tasks may divide the work if partial matches are recognized, too; see `division_of`.
 
-    They share the partition keys that the query writes, or values that the events of every level share: other
-    events of an answer may share one, and those of a partial match need not. Nothing is cut, as what becomes
-    of a start is decided by all that comes after it.
+    They divide by the partition keys that the query writes, or by values that the events of every level
+    share: other events of an answer may share a value that those of a partial match need not. Time is not
+    cut, because everything that comes after a start decides what becomes of it.
     """
     return replace(division_of(plan.whole, positions=positions), by_key=not _why_undivided(plan), cut=False)
 
 
 def _why_undivided(plan: PartialsPlan) -> str:
-    """Why keys do not divide partial matches; empty if they do, apart from what needs positions."""
+    """The reason why keys do not divide partial matches; empty if they do, unless positions are needed."""
     if plan.whole.shown_keys or plan.shared:
         return _across_keys(plan.whole)
     return plan.why_unshared or "not all events of a partial match share a key"
 
 
 def why_of_all_before(plan: Plan) -> str:
-    """Why what is given depends on all that came before, beyond any window; empty if it does not."""
+    """The reason why answers depend on all earlier events, beyond any window; empty if they do not."""
     if plan.consume is not Consume.NONE:
         return "what is forgotten depends on all earlier events"
     if plan.interval is not None:
@@ -97,7 +97,7 @@ def why_of_all_before(plan: Plan) -> str:
 
 
 def _across_keys(plan: Plan) -> str:
-    """Why keys that are told apart have to be seen in one order all the same; empty if they need not."""
+    """The reason why keys, although distinguished, must be seen in one order; empty if they need not be."""
     if plan.consume is Consume.ANY:
         return "what is forgotten depends on all earlier events"
     if plan.deadlines and not plan.shown_keys:
@@ -110,15 +110,15 @@ def _across_keys(plan: Plan) -> str:
 
 
 def _why_uncut(plan: Plan) -> str:
-    """Why the stream cannot be cut into ranges of time, each with the window before it; empty if it can."""
-    # How many events arrive in each partition of a DataFrame may change from one job to the next.
+    """The reason why a stream cannot be cut into ranges of time, each after a window; empty if it can."""
+    # The number of events that arrive in each partition of a DataFrame may change from one job to the next.
     if not (why := _why_no_ranges(plan)) and plan.classification.schema.time is None:
         return f"{_NO_KEY} time column the stream cannot be cut"
     return why
 
 
 def _why_no_ranges(plan: Plan) -> str:
-    """Why ranges of events, each with the window before it, do not have all answers; empty if they do."""
+    """The reason why ranges of events, each preceded by a window, miss answers; empty if they do not."""
     if why := why_of_all_before(plan):
         return why
     if plan.deadlines:
@@ -132,11 +132,11 @@ def _why_no_ranges(plan: Plan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ThreadDivision:
-    """What threads of one process may divide among them.
+    """The ways in which threads of one process may divide the work.
 
-    With a `window` they take ranges of events, each with the window before it. `by_keys` each takes the
-    events of some partition keys; unless `in_order`, only numbers can be asked then, as what is given for one
-    key may be decided after what ends later for another. `why_not` is why one thread does it all.
+    With a `window` they take ranges of events, each preceded by a window. With `by_keys` each takes the
+    events of some partition keys; unless `in_order`, this serves only counts, because the answers of one key
+    may be decided after later ones of another. `why_not` is the reason why a single thread does everything.
     """
 
     window: Window | None = None
@@ -151,7 +151,7 @@ class ThreadDivision:
 
 
 def thread_division_of(plan: Plan) -> ThreadDivision:
-    """What threads may divide of the work of `plan`."""
+    """The ways in which threads may divide the work of `plan`."""
     if names := ", ".join(name for name, called in plan.predicates.items() if not called.parallel):
         why_not = f"{names} may be called by one thread at a time, unless it is registered with parallel=True"
         return ThreadDivision(why_not=why_not)
@@ -167,7 +167,7 @@ def thread_division_of(plan: Plan) -> ThreadDivision:
 
 
 def threads_in_words(plan: Plan) -> str:
-    """What `explain` says of the threads of one process."""
+    """The line of `explain` about the threads of one process."""
     division = thread_division_of(plan)
     if not division.possible:
         return f"one thread, because {division.why_not}"
@@ -180,18 +180,18 @@ def threads_in_words(plan: Plan) -> str:
 
 
 def why_one_order(plan: Plan) -> str:
-    """Why keys do not divide the events of `plan`; empty if they do, apart from what needs positions."""
+    """The reason why keys do not divide a plan's events; empty if they do, unless positions are needed."""
     if plan.keyed or plan.shared:
         return _across_keys(plan)
     return _why_uncut(plan) or "not all events of an answer share a key"
 
 
 def division_in_words(plan: Plan, *, positions: bool = False, partials: PartialsPlan | None = None) -> str:
-    """What `explain` says of the tasks on Spark; `positions` says whether the answer shows them.
+    """The line of `explain` about the tasks on Spark; `positions` says whether the answer shows positions.
 
-    With `partials` it is of partial matches, too.
+    With `partials` it covers partial matches, too.
 
-    "one ordered task" is in it where one task has to see all events in stream order.
+    It contains "one ordered task" if one task has to see all events in stream order.
     """
     division = _division(plan, partials, positions=positions)
     first = "first one ordered task numbers all events"
@@ -216,7 +216,7 @@ def division_in_words(plan: Plan, *, positions: bool = False, partials: Partials
 
 
 def buckets_in_words(plan: Plan, *, positions: bool = False, partials: PartialsPlan | None = None) -> str:
-    """What `explain` says of the tasks on Spark that recognize a stream."""
+    """The line of `explain` about the tasks on Spark that recognize a stream."""
     division = _division(plan, partials, positions=positions)
     if not division.one_order:
         shared = {} if partials is None else partials.shared
@@ -244,13 +244,13 @@ def _why_one_order(plan: Plan, partials: PartialsPlan | None) -> str:
 
 
 def may_be_shared(plan: Plan) -> bool:
-    """Whether tasks share the enumeration where the events promise many complex events, and nobody asks.
+    """Whether tasks share the enumeration by default if the events promise many complex events.
 
-    Where the work can be divided by keys or by time it is: recognition is divided then, too. What is left is
-    one order of events that one task has to see; another task that sees them as well costs a copy of the
-    relevant events, and saves half of an enumeration. That is not much where each end has one complex event,
-    or so few that LIMIT or the strategy leaves. And an automaton has to tell how many there may be: what
-    registers and joins compare is not known before the events are read.
+    Work that can be divided by keys or by time is divided that way, and recognition with it. Otherwise one
+    task has to see all events in one order; another task that sees them as well costs a copy of the relevant
+    events and saves half of the enumeration. That is not much if each end has one complex event, or as few as
+    LIMIT or the strategy leaves. An automaton must also be able to estimate their number: the values that
+    registers and joins compare are not known before the events are read.
     """
     division = division_of(plan)
     return (
@@ -263,7 +263,7 @@ def may_be_shared(plan: Plan) -> bool:
 
 
 def why_not_shared(plan: Plan) -> str:
-    """Why sharing would save nothing even if it was asked for; empty where it would."""
+    """The reason why sharing would save nothing even on request; empty if it would."""
     if plan.sieved and plan.consume is not Consume.NONE:
         return "what CONSUME BY forgets depends on filters after enumeration, so each task would do all of it"
     return ""

@@ -31,7 +31,7 @@ NOTHING_JOINED = "no equality joins parts of an ALL"
 
 
 class Compilation(NamedTuple):
-    """A query as it is evaluated, its automaton, and what registers do for comparisons of several events."""
+    """A query as it is evaluated, its automaton, and the comparisons that registers make between events."""
 
     tree: QueryTree
     compiled: Compiled
@@ -39,7 +39,7 @@ class Compilation(NamedTuple):
 
     @property
     def compares(self) -> bool:
-        """Whether anything is left for registers or a filter."""
+        """Whether any comparison is left for registers or a filter."""
         return bool(self.pushed.residuals) or self.pushed.program is not None
 
 
@@ -47,10 +47,10 @@ class Compilation(NamedTuple):
 class Draft:
     """A query without errors (`check_query`), and the layout of its events.
 
-    `text` is what it prints as, where that is not its tree. `given` is an automaton that takes the
-    place of the pattern's, with what is left to be checked. `asked_for`: one plan was asked for by name, so
-    that a rule serves the query if it can, whatever serves it better. Properties raise `LimitExceeded` where
-    an automaton gets too big.
+    `text` is what it prints as, if that is not its tree. `given` is an automaton that replaces that of the
+    pattern, with the conditions still to be checked. `asked_for` says that one plan was requested by name: a
+    rule then serves the query if it can, even if another serves it better. Properties raise `LimitExceeded`
+    if an automaton gets too big.
     """
 
     tree: QueryTree
@@ -75,7 +75,7 @@ class Draft:
 
     @cached_property
     def why_no_chain(self) -> str | None:
-        """Why no chain automaton can serve the query; None where it has to be tried."""
+        """The reason why no chain automaton can serve the query; None if it has to be tried."""
         if p.has_deadlines(self.tree.pattern):
             return "NOT(…) FOR asks for what does not happen beside it"
         if speaks_of_whole(self.pattern):
@@ -94,7 +94,7 @@ class Draft:
         return compile_pattern(self.pattern, self.tree.streams, interval=interval)
 
     def _in_ticks(self, residual: Residual) -> Residual:
-        """The same with distances in ticks."""
+        """The same query with distances in ticks."""
         condition, tick = residual.condition, self.layout.tick_ns
         if not isinstance(condition, Apartness):
             return residual
@@ -103,7 +103,7 @@ class Draft:
 
     @cached_property
     def pattern(self) -> Pattern:
-        """The pattern, with comparisons for negations of comparisons, and with distances in ticks."""
+        """The pattern with negated comparisons turned into comparisons, and with distances in ticks."""
         return positive(self.pattern_in_ticks)
 
     @cached_property
@@ -122,9 +122,9 @@ class Draft:
 
     @cached_property
     def in_partitions(self) -> Compilation | str:
-        """The query without the equalities that its partitions say, or a phrase on why there is no such.
+        """The query without the equalities that its partitions imply, or a phrase on why there is none.
 
-        The partitions are those by PARTITION BY and by whatever equalities give all events one key.
+        The partitions are those of PARTITION BY and of all equalities that give all events one key.
         """
         if not self.compiled.residuals:
             return NOTHING_COMPARED
@@ -140,13 +140,13 @@ class Draft:
 
     @cached_property
     def shared_keys(self) -> tuple[str, ...]:
-        """The alternatives of the first key that equalities give all events; none where they give none."""
+        """The alternatives of the first key that equalities give to all events; empty if there is none."""
         tree = self._partitioned
         return () if isinstance(tree, str) else tree.partition_by[0].alternatives
 
     @property
     def best(self) -> Compilation:
-        """The query in partitions where its equalities make some, else as it is written."""
+        """The query in partitions if its equalities make some, else as it is written."""
         return self.whole if isinstance(self.in_partitions, str) else self.in_partitions
 
     @cached_property
@@ -166,7 +166,7 @@ class Draft:
 
     @cached_property
     def interval(self) -> int | None:
-        """The length of the interval of LIMIT … PER, in ticks; a time just so much later is outside."""
+        """The length of the interval of LIMIT … PER, in ticks; it excludes its end."""
         match self.tree.per:
             case AttributeWindow(ticks=ticks):
                 return ticks
@@ -179,7 +179,7 @@ class Draft:
 
     @cached_property
     def wait(self) -> int | None:
-        """After how many ticks what has ended is decided; None where it is at once."""
+        """The number of ticks after which ended complex events are decided; None if that is at once."""
         after = p.ending(self.pattern_in_ticks)
         return max((absence.apart.bounds(None).low - 1 for absence in after), default=None)
 
@@ -192,7 +192,7 @@ class Draft:
         keys: Sequence[Sequence[str]] = (),
         keep_all: bool = False,
     ) -> Classification:
-        """What is computed of each event, for these predicates and what `residuals` and `values` read."""
+        """The values computed for each event: these predicates, and what `residuals` and `values` read."""
         layout = self.layout
         every = all_attributes(layout.schema)
         measured = [name for measure in self.measures for name in measure.attributes if name in every]

@@ -35,7 +35,7 @@ def plan_stages(eql: EqlTree, lowering: Lowering, layout: Layout, event: str, mo
 
 
 def tree_of_stages(eql: EqlTree, event: str) -> QueryTree:
-    """What stands for a sequence or a sample where the tree of a query is asked for (`stand_in`)."""
+    """A stand-in for a sequence or a sample where the tree of a query is needed (`stand_in`)."""
     query = eql.query
     if isinstance(query, EventQuery):
         raise TypeError(f"{eql} has one stage")

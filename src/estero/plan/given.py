@@ -23,7 +23,7 @@ from estero.plan.plan import Layout, Plan
 def plan_of_given(
     tree: QueryTree, layout: Layout, text: object, automaton: CEA | Chain | PCEA, left: tuple[Residual, ...]
 ) -> Plan:
-    """The plan of an automaton that was given directly, and of what is left to check beside it."""
+    """The plan of an automaton that was given directly, with the conditions left to check beside it."""
     machine = automaton if isinstance(automaton, CEA) else skeleton(automaton)
     draft = Draft(tree, layout, text, Compiled(machine, left))
     if isinstance(automaton, CEA):

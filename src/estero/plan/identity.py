@@ -1,4 +1,4 @@
-"""What a plan is, as a short text that is equal in every process: a state is only good for its own plan."""
+"""The identity of a plan as a short text, equal in every process: a state is valid only for its own plan."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final, Protocol
 from estero.language.check.set_predicates import RegisteredPredicate
 
 APART: Final = {"part of states": False}
-"""The metadata of a field that states do not depend on, although plans are compared by it."""
+"""The metadata of a field on which states do not depend, although plans are compared by it."""
 STATE_VERSION = 7
-"""To be raised whenever a state of the same plan means something else than before."""
+"""The version of states, to be raised whenever a state of the same plan gets another meaning."""
 
 
 class Columns(Protocol):
@@ -25,17 +25,17 @@ class Columns(Protocol):
 
     @property
     def types(self) -> Iterable[object]:
-        """The types, in order; each prints as something that says what it is."""
+        """The types, in order; each prints as a description of itself."""
 
 
 def digest(parts: Iterable[object]) -> str:
-    """32 hexadecimal digits that tell these parts, in this order and for this version, from any others."""
+    """A digest of 32 hexadecimal digits of these parts, in this order and for this version."""
     text = "\n".join(_canonical([STATE_VERSION, *parts]))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _canonical(value: object) -> Iterator[str]:
-    """A value in lines; sets and mappings in order of what they print."""
+    """A value as lines; sets and mappings are in the order of their printed elements."""
     match value:
         case None | bool() | int() | float() | str():
             yield f"{type(value).__name__} {value!r}"

@@ -1,6 +1,6 @@
 """Plans that join runs: by an automaton over the q-tree of the atoms of a conjunctive query, or of an ALL.
 
-An ALL may have sequences and repetitions in it, and stand in them (automata/joins/gathering.py).
+An ALL may contain sequences and repetitions, and be part of them (automata/joins/gathering.py).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from estero.plan.plan import Layout, Opened, Section, residual_text
 _ONE_PARTITION: Final = "equalities make partitions, in which nothing else is compared"
 
 MOST_APART: Final = 10
-"""The most single events that nothing joins: an automaton has a state for each set of them."""
+"""The largest number of single events without a join: an automaton has a state for each set of them."""
 
 MOST_ORDERS: Final = 10_000
-"""The most states of an automaton that tells all orders of the parts apart, for it to be tried instead."""
+"""The largest number of states of an automaton for all orders of the parts, for it to be tried instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPlan(KeyedPlan):
     """How a query is evaluated by a parallelised automaton.
 
-    `drawn` is the q-tree by which its parts are joined first, or the pattern's own automaton where none are.
-    `titles` are the parts in the q-tree, with their labels; `of_atoms`: all are single
+    `drawn` is the q-tree by which its parts are joined first, or the pattern's own automaton if none are.
+    `titles` are the parts in the q-tree, with their labels; `of_atoms` says that all of them are single
     events.
     """
 
@@ -75,7 +75,7 @@ class JoinPlan(KeyedPlan):
         return opened_in_heaps(self, self.columns, len(automaton.states), transitions, final, words)
 
     def q_tree_lines(self) -> Iterator[str]:
-        """The compact q-tree by which parts are joined first, a node in each line; none without one."""
+        """The compact q-tree by which parts are joined first, one node per line; empty if there is none."""
         if isinstance(self.drawn, QTreeOfAtoms):
             yield from tree_lines(self.drawn.tree, self.titles)
 
@@ -98,16 +98,16 @@ class JoinPlan(KeyedPlan):
             yield f"guarantee: {update}, output-linear delay between complex events"
 
     def automaton_sections(self) -> Iterator[Section]:
-        """The q-tree and the automaton that was made of it."""
+        """The q-tree and the automaton built from it."""
         if isinstance(self.drawn, QTreeOfAtoms):
             yield "q-tree (an atom is joined by the variables above it)", self.q_tree_lines()
         yield "Automaton (PCEA)", self.automaton.lines()
 
 
 def joined(draft: Draft) -> JoinPlan | str:
-    """The plan that joins the parts of an ALL, or why there is none or why another one is better.
+    """The plan that joins the parts of an ALL, or the reason why there is none or another plan is better.
 
-    ALL of single events is joined also where all of it is one partition: measured, heaps beat a state for
+    An ALL of single events is joined even if all of it is one partition: measured, heaps beat a state for
     each set of parts (benchmarks/correlated.py).
     """
     tree = draft.tree
@@ -131,7 +131,7 @@ def joined(draft: Draft) -> JoinPlan | str:
 
 
 def _left(draft: Draft, parts: Parts) -> tuple[Residual, ...]:
-    """What is to be checked of complex events; raises `NotJoinedError` where they do not tell it."""
+    """The conditions to check on complex events; raises `NotJoinedError` if these cannot decide them."""
     if not parts.left:
         return ()
     if parts.overlap:
@@ -148,7 +148,7 @@ def _left(draft: Draft, parts: Parts) -> tuple[Residual, ...]:
 
 
 def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str:
-    """Why another plan is better, as a phrase; empty where none is. `left` is left to a filter."""
+    """The reason why another plan is better, as a phrase; empty if none is. `left` is left to a filter."""
     if _is_of_atoms(parts) and not left:
         apart = not any(_joins(number, parts) for number in range(len(parts.classes)))
         return NOTHING_JOINED if apart and len(parts.events) <= MOST_APART else ""
@@ -193,7 +193,7 @@ def plan_conjunctive(tree: ConjunctiveTree, layout: Layout) -> JoinPlan:
 
 
 def _plan(draft: Draft, parts: Parts, left: Sequence[Residual] = ()) -> JoinPlan:
-    """The plan that gathers `parts`, with a filter of what is `left`; the clauses are those of the draft."""
+    """The plan that gathers `parts`, with a filter for the conditions `left` and the clauses of the draft."""
     automaton, q_tree = gathering(parts)
     of_atoms = _is_of_atoms(parts) or len(parts.events) == 1
     drawn: QTreeOfAtoms | CEA | None = q_tree
@@ -224,7 +224,7 @@ def with_joins(draft: Draft, automaton: PCEA) -> JoinPlan:
 def _joining(
     draft: Draft, automaton: PCEA, drawn: QTreeOfAtoms | CEA, left: Sequence[Residual], reason: str
 ) -> JoinPlan:
-    """The plan of an automaton that joins, with a filter of what is `left`, for one `reason`."""
+    """The plan of an automaton that joins, with a filter for the conditions in `left`, for one `reason`."""
     values = Values(draft.layout.schema)
     columns = values.columns(automaton.keys)
     return JoinPlan(
@@ -248,9 +248,9 @@ def _joining(
 
 
 def as_pattern_query(tree: ConjunctiveTree) -> QueryTree:
-    """What stands for a conjunctive query where the tree of a query is asked for: atoms in any order.
+    """A stand-in for a conjunctive query where the tree of a query is needed: its atoms in any order.
 
-    It has the same types, labels and clauses. It says nothing of the arguments.
+    It has the same types, labels and clauses, but does not represent the arguments.
     """
     parts: tuple[Pattern, ...] = tuple(
         As(atom.relation, label) for atom, label in zip(tree.atoms, tree.labels, strict=True)
@@ -267,10 +267,11 @@ def as_pattern_query(tree: ConjunctiveTree) -> QueryTree:
 
 
 def _shared_value(draft: Draft, parts: Parts) -> dict[str, str]:
-    """For each type an attribute, such that all events of an answer have one value there, which is not NULL.
+    """For each type, an attribute for which all events of an answer have one value, which is not NULL.
 
-    Empty where there is none, as where events of one type have it in different attributes. Nor is there one
-    where the query has keys of its own, and where what is forgotten is not told by it.
+    It is empty if there is none, as when events of one type have the value in different attributes. It is
+    also empty if the query has keys of its own, and if this attribute does not decide which events are
+    forgotten.
     """
     if draft.tree.partition_by or draft.tree.consume is not Consume.NONE or len(parts.events) < 2:
         return {}

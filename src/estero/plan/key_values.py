@@ -1,4 +1,4 @@
-"""The values that join keys are made of, while a query is planned: each has one number, and its kind."""
+"""The values that join keys consist of, collected while a query is planned: each has a number and a kind."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from estero.language.tree.schema import HASHED, Kind, Schema
 from estero.plan.keys import KeyColumn, KeyPart
 
 _EXACT = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
-"""Kinds whose values are themselves in 64 bits."""
+"""The kinds whose values fit into 64 bits as they are."""
 
 
 class Values:
-    """Gathers the values that join keys are made of and that are compared by order, each once."""
+    """Collects the values that join keys consist of and those compared by order, each once."""
 
     def __init__(self, schema: Schema) -> None:
         self._kinds = schema.column_kinds
@@ -25,7 +25,7 @@ class Values:
         self._by_texts = False
 
     def columns(self, keys: Sequence[JoinKey]) -> tuple[KeyColumn, ...]:
-        """The columns of the keys. One that is compared with another is exact if the other is."""
+        """The columns of the keys. If one of two columns that are compared is exact, so is the other."""
         pairs = {
             expression for key in keys if key.width == 2 for form in key.forms.values() for expression in form
         }
@@ -44,7 +44,7 @@ class Values:
         )
 
     def _has_decimals(self, keys: Sequence[JoinKey]) -> bool:
-        """Whether integers are joined as texts, which equal decimals share; beside floats they cannot be."""
+        """Whether integers are joined as texts, which equal decimals share; next to floats they cannot be."""
         kinds = {self._kind(expression) for key in keys for form in key.forms.values() for expression in form}
         if {Kind.DECIMAL, Kind.INT, Kind.FLOAT} <= kinds:
             raise QueryError(
@@ -54,7 +54,7 @@ class Values:
         return Kind.DECIMAL in kinds
 
     def _types_of_plain_values(self, keys: Sequence[JoinKey]) -> dict[Node, tuple[str, ...]]:
-        """For each expression that is a part of a key for all its types: all those types."""
+        """For each expression that is part of a key for all the types of that key, all those types."""
         types: dict[Node, dict[str, None]] = {}
         for key in keys:
             for place in range(key.width):
@@ -80,12 +80,12 @@ class Values:
         return tuple(self.numbered.setdefault(value, len(self.numbered)) for value in values)
 
     def in_order(self, expression: Node, types: tuple[str, ...]) -> int:
-        """The number of a value that is compared by order; of a string its first hash, which is to differ."""
+        """The number of a value compared by order; for a string, its first hash, which has to differ."""
         value = Value(expression, types, 0 if self._kind(expression) in HASHED else None)
         return self.numbered.setdefault(value, len(self.numbered))
 
     def _kind(self, expression: Node) -> Kind | None:
-        """The kind of the column; integers where nothing is known of it."""
+        """The kind of the column; integers if nothing is known of it."""
         if isinstance(expression, Attribute) and expression.name not in self._kinds:
             return Kind.INT
         return kind_of(expression, self._kinds)

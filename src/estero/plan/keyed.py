@@ -21,7 +21,7 @@ class KeyedPlan(Plan):
     columns: tuple[KeyColumn, ...]
 
     checked_by: ClassVar[str]
-    """What checks comparisons as events come."""
+    """The name of what checks comparisons as events come."""
 
     def key_lines(self) -> Iterator[str]:
         """The keys by which events are joined."""
@@ -36,7 +36,7 @@ class KeyedPlan(Plan):
         yield f"join keys: values that the classification computes, {keys}"
 
     def filter_lines(self) -> Iterator[str]:
-        """Where each comparison of several events is checked, if not all are as events come."""
+        """Where each comparison of several events is checked, if not all are checked as events come."""
         if not self.residuals:
             return
         yield f"by {self.checked_by}, as each event comes:"
@@ -44,7 +44,7 @@ class KeyedPlan(Plan):
         yield from self.residual_lines()
 
     def heap_guarantee(self, update: str) -> str:
-        """`update` per event, a function of how many events there are, in words."""
+        """The cost of `update` per event as a function of the number of events, in words."""
         if self.window is None:
             return f"{update.format('n')} per event with n events read"
         return f"{update.format('w')} per event with w events in the window"

@@ -9,11 +9,11 @@ from estero.language.tree.expressions import ComparisonOperator
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """One value of a join key: of numbers `values` of the classification those that are not NULL.
+    """One value of a join key: the non-NULL one among the values of the classification numbered `values`.
 
-    Each has one value column, or two for strings (their two hashes); an event has at most one of them. With
-    `null` an event without any has a value all the same, which equals that of all such events. `listed` names
-    an attribute that is a list; each of its elements is a value, and there are no value columns then.
+    Each has one value column, or two for strings (their two hashes); at most one of them is not NULL in an
+    event. With `null` an event without a value gets one that equals that of all such events. `listed` names
+    an attribute that is a list: each of its elements is a value, and there are no value columns then.
     """
 
     values: tuple[tuple[int, ...], ...]
@@ -23,7 +23,7 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """How a join key is put together; `exact` where its values fit into 128 bits as they are.
+    """The composition of a join key; `exact` if its values fit into 128 bits as they are.
 
     `null` is as in `JoinKey`.
     """
@@ -35,9 +35,9 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Value column `left` of the event before compares by `operator` with column `right` of that at hand.
+    """Compares by `operator` value column `left` of the earlier event with `right` of the current one.
 
-    Where it is in a range, that is the lower end, and it compares by the second of `upper` with the first.
+    For a range, this is its lower end, and `upper` is the right column and the operator of the upper end.
     """
 
     operator: ComparisonOperator

@@ -1,4 +1,4 @@
-"""The plan of how far a sequence comes: all its levels in one automaton, or a query for each of them."""
+"""The plan that finds how far starts of a sequence come: an automaton for all levels, or a query for each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_LEVELS: Final = 62
 
 @dataclass(frozen=True, slots=True)
 class LevelsInOne:
-    """All levels by one automaton: its labels `levels` say which level, from 0, has been reached."""
+    """All levels in one automaton: its labels `levels` say which level, counted from 0, has been reached."""
 
     automaton: CEA
     levels: Mapping[str, int]
@@ -53,10 +53,10 @@ class LevelsInOne:
 class LevelsPlan:
     """How the level that each start reaches is determined.
 
-    `parts` are the texts of what leads to each level. `in_one` finds the levels, and where there is none,
-    because `reason`, the plans `by_level` do, one by one, from the complex events that they find. The last
-    level is that of what its plan finds if `as_answered`: what a strategy chooses, for instance. A start
-    comes no further than to the first answer of `consuming` behind it, where that forgets what it has read.
+    `parts` are the texts of the patterns that lead to each level. `in_one` finds the levels; if it is None,
+    for the reason in `reason`, the plans `by_level` do so one by one, from the complex events that they find.
+    If `as_answered`, the last level counts what its own plan finds: what a strategy chooses, for instance. A
+    start does not get beyond the first later answer of `consuming`, if that forgets the events it has read.
     """
 
     tree: QueryTree
@@ -74,7 +74,7 @@ class LevelsPlan:
 
 
 def levels_plan(tree: QueryTree, layout: Layout, *, chosen: bool = False) -> LevelsPlan:
-    """The plan of the levels that starts reach; raises `QueryError` for a query where that means nothing.
+    """The plan of the levels that starts reach; raises `QueryError` for a query that has no levels.
 
     The last level is that of all complex events, or with `chosen` of those that strategy and LIMIT choose.
     """
@@ -101,7 +101,7 @@ def levels_plan(tree: QueryTree, layout: Layout, *, chosen: bool = False) -> Lev
 
 
 def _by_keys_of_partition(tree: QueryTree, layout: Layout) -> Plan:
-    """The plan of a query that has the partition keys which the query writes, and no others."""
+    """The plan of a query with only the partition keys that the query writes."""
     plan = plan_of(tree, layout)
     if plan.classification.keys == plan.shown_keys:
         return plan
@@ -109,7 +109,7 @@ def _by_keys_of_partition(tree: QueryTree, layout: Layout) -> Plan:
 
 
 def _first_ends(tree: QueryTree, layout: Layout, consume: Consume) -> Plan:
-    """The plan that finds where starts first end; it has the keys that are written where they cut it."""
+    """The plan that finds the first end of each start; it has the written keys if they cut it."""
     if consume is Consume.NONE:
         return plan_of(tree, layout)
     draft = Draft(replace(tree, strategy=Strategy.SHORTEST), layout)
@@ -120,11 +120,12 @@ def _first_ends(tree: QueryTree, layout: Layout, consume: Consume) -> Plan:
 class PartialsPlan:
     """How partial matches are recognized: the levels that starts reach, and a plan for each but the last.
 
-    A plan keeps, of each start, the complex event of its level that NEXT would choose, or all those that mark
-    the same events. `whole` is the plan of the query. Where it does not give all complex events, or not as
-    they end, `completing` finds on a stream which starts are completed, whatever is chosen; else it is None.
+    For each start, a plan keeps the complex event of its level that NEXT would choose, or all those that mark
+    the same events. `whole` is the plan of the query. If it does not give all complex events, or not as they
+    end, `completing` finds on a stream which starts are completed, whatever is chosen; otherwise it is None.
     `shared` names for each type an attribute whose value all events of a complex event share, at every level
-    that has more than one; where it is empty, `why_unshared` says why, if that was asked.
+    that has more than one event; if it is empty, `why_unshared` gives the reason, provided that it was
+    requested.
     """
 
     levels: LevelsPlan
@@ -137,17 +138,17 @@ class PartialsPlan:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """That of the query, then those of the levels, of the last one too where it has its own."""
+        """The plan of the query, then those of the levels, then `completing` if there is one."""
         return self.whole, *self.by_level, *([] if self.completing is None else [self.completing])
 
 
 def partials_plan(
     tree: QueryTree, layout: Layout, *, as_written: bool = False, chosen: bool = False
 ) -> PartialsPlan:
-    """The plan of partial matches; raises `QueryError` for a query where they mean nothing.
+    """The plan of partial matches; raises `QueryError` for a query that has none.
 
-    With `as_written` all plans have the partition keys that the query writes, and no others. With `chosen`
-    starts count as completed only by complex events that strategy and LIMIT choose; not so on a stream.
+    With `as_written` all plans have only the partition keys that the query writes. With `chosen` starts count
+    as completed only by complex events that strategy and LIMIT choose; this does not hold on a stream.
     """
     tree = with_whole(tree, layout.schema.time)
     levels = levels_plan(tree, layout, chosen=chosen)
@@ -175,7 +176,7 @@ def partials_plan(
 def _one_for_each_start(
     tree: QueryTree, layout: Layout, *, as_written: bool, cut_by: Consume
 ) -> AutomatonPlan:
-    """The plan that keeps one complex event of each start: all of them where each is a single event."""
+    """The plan that keeps one complex event per start, or all of them if each is a single event."""
     for strategy in (Strategy.ALL, Strategy.LONGEST):
         draft = Draft(replace(tree, strategy=strategy), layout)
         partitioned = "the keys are those written" if as_written else in_partitions(draft)
@@ -186,7 +187,7 @@ def _one_for_each_start(
 
 
 def _of_what_came(whole: Plan, level: Plan) -> Iterator[Measure]:
-    """The values of SELECT that a partial match has: those that ask only for labels of steps that came."""
+    """The values of SELECT that a partial match has: those that only use labels of the completed steps."""
     came = label_types(level.tree.pattern)
     for measure in whole.measures:
         outside = substituted(measure.expression, lambda node: _NONE if isinstance(node, Aggregate) else None)
@@ -196,11 +197,11 @@ def _of_what_came(whole: Plan, level: Plan) -> Iterator[Measure]:
 
 
 _NONE = Literal(None)
-"""Stands where an aggregate was."""
+"""The replacement of an aggregate."""
 
 
 def of_single_events(plan: AutomatonPlan) -> bool:
-    """Whether every complex event of a plan is one event, whatever else there is."""
+    """Whether every complex event of a plan is a single event, without further conditions on it."""
     automaton = plan.automaton
     alone = all(transition.target in automaton.final for transition in automaton.transitions)
     return alone and not (plan.deadlines or plan.residuals or FIRST in automaton.predicates)
@@ -209,7 +210,7 @@ def of_single_events(plan: AutomatonPlan) -> bool:
 def _levels(tree: QueryTree) -> tuple[int, ...]:
     if tree.window is None:
         raise QueryError(
-            "how far a pattern comes is told by its window, and this query has none",
+            "how far a pattern comes depends on its window, and this query has none",
             text=tree.text,
             expected="WITHIN",
             hint="add a window behind the pattern: WITHIN 1 HOUR",
@@ -217,7 +218,7 @@ def _levels(tree: QueryTree) -> tuple[int, ...]:
     levels = levels_of(tree.pattern)
     if not levels:
         raise QueryError(
-            "only a sequence comes some of the way",
+            "only a sequence can be matched in part",
             text=tree.text,
             span=tree.places.get("WHERE", NOWHERE),
             expected="a ; b, with two parts or more that are not optional",
@@ -255,18 +256,18 @@ def _in_one(tree: QueryTree, levels: tuple[int, ...], layout: Layout) -> LevelsI
 
 
 def _compares_absences(pattern: Pattern) -> bool:
-    """Whether what is forbidden before a start or behind an end is compared with other events."""
+    """Whether an absence before a start or after an end is compared with other events."""
     sequences = (node for node in pattern.walk() if isinstance(node, Sequence))
     absences = (absence for sequence in sequences for absence in (*sequence.before, *sequence.after))
     return any(True for absence in absences for _ in residuals(absence.event))
 
 
 def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:
-    """Why the automaton of a plan does not tell levels; empty if it does."""
+    """The reason why the automaton of a plan does not distinguish levels; empty if it does."""
     if plan.residuals or plan.registers is not None or plan.ages is not None:
         return "its events are compared with each other"
     if plan.deadlines:
-        return "it asks what did not happen before or after"
+        return "it requires an absence before or after"
     if FIRST in plan.automaton.predicates:
         return "it asks for the first event of the stream"
     ending = (
@@ -278,7 +279,7 @@ def _why_not(plan: AutomatonPlan, labels: list[str]) -> str:
 
 
 def _labelled(pattern: Pattern, label: str) -> Pattern:
-    """The same pattern, in which all events have one more label."""
+    """The same pattern with one more label on all events."""
     match pattern:
         case Filter() | PartitionBy():
             return replace(pattern, pattern=_labelled(pattern.pattern, label))

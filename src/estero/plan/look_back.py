@@ -1,4 +1,4 @@
-"""How far back a recognizer has to look for what it is still to give: what a rule needs of the past."""
+"""How far back a recognizer has to look for answers still to come: the past that a rule needs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def look_back_of(plan: Plan) -> Window | str:
-    """How far the events of a plan's answers to come may lie behind the stream; why no bound is known.
+    """How far the events of a plan's future answers may lie behind the stream, or why no bound is known.
 
-    What a look ahead or the end of a window decides ends before the stream does, and what must not have
-    happened lies before its window: each adds to the window.
+    Answers decided by a look ahead or by the end of a window end before the stream does, and absences are
+    checked before the window: each adds to the window.
     """
     if why := why_of_all_before(plan):
         return why

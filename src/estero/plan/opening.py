@@ -1,6 +1,6 @@
-"""What runs the automaton of a plan: its integer tables, and what its marks stand for.
+"""The runs of a plan's automaton: its integer tables, and the meaning of its marks.
 
-Only who recognizes imports this, as it loads the kernels.
+Only recognition imports this module, because it loads the kernels.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CONSUME = {
     Consume.ANY: (CONSUME_ANY, CONSUME_ANY_ASKED),
     Consume.PARTITION: (CONSUME_PARTITION, CONSUME_PARTITION_ASKED),
 }
-"""What is forgotten after an answer: by itself, and where filters are left that say what an answer is."""
+"""The events forgotten after an answer: directly, and if filters remain that decide what an answer is."""
 
 _ORDER = {Strategy.MAX: MAX, Strategy.NEXT: NEXT, Strategy.LAST: LAST}
 
@@ -68,7 +68,7 @@ def opened_automaton(  # noqa: PLR0913  (what a plan knows, and what is asked)
     counting: bool,
     total: bool,
 ) -> Opened:
-    """The runs of a CEA. The bit of the first event has a word of its own where the others are full."""
+    """The runs of a CEA. The bit of the first event gets a word of its own if the others are full."""
     clocks = automaton.program.clocks if isinstance(automaton, AgedAutomaton) else ()
     shown = program.clocks if program is not None else clocks
     if first_bit is not None and first_bit // BITS_IN_WORD >= words:
@@ -116,7 +116,7 @@ def _comparison(plan: Plan) -> _Comparison:
 
 
 def _by_start(plan: Plan) -> ByStart:
-    """What is chosen for each start; without keys of its own a query has one partition."""
+    """The choice made for each start; a query without keys of its own has one partition."""
     disjoint = NOT_DISJOINT
     if plan.tree.disjoint:
         disjoint = DISJOINT_IN_PARTITIONS if plan.shown_keys else DISJOINT
@@ -130,7 +130,7 @@ def length_of(plan: Plan) -> int | None:
 
 
 def consume_of(plan: Plan) -> int:
-    """What is forgotten after an answer: by itself, or when asked where a filter says what an answer is."""
+    """The CONSUME code: forget directly, or on request if a filter decides what an answer is."""
     return _CONSUME[plan.consume][plan.sieved]
 
 

@@ -1,6 +1,6 @@
-"""What runs the automata that wait in indexes by join keys: their tables, and what their marks stand for.
+"""The runs of automata that wait in indexes by join keys: their tables, and the meaning of their marks.
 
-Only who recognizes imports this, as it loads the kernels.
+Only recognition imports this module, because it loads the kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from estero.plan.plan import Opened, Plan
 
 _Mark = tuple[LabelSet, HiddenSet]
 Join = tuple[PceaTransition, HiddenSet, Order | None]
-"""A transition, the labels that it marks and answers do not show, and what it compares beside its keys."""
+"""A transition, the labels that it marks and answers do not show, and its comparisons beside its keys."""
 
 
 def opened_in_lists(

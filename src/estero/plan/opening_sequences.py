@@ -1,6 +1,6 @@
-"""What runs the plan of a sequence by stages, or of a sample.
+"""The runs of the plan of a sequence by stages, or of a sample.
 
-Only who recognizes imports this, as it loads the kernels.
+Only recognition imports this module, because it loads the kernels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def opened_sequence(
 ) -> Opened:
     """The runs of a sequence; label set i is that of its stage i.
 
-    What must be missing, and what drops candidates, is as in `SequencePlan`.
+    Stages that must be missing, and conditions that drop candidates, are as in `SequencePlan`.
     """
     tables = SequenceTables(
         *_columns(plan.stages),

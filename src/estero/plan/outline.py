@@ -1,7 +1,7 @@
-"""Queries that differ in their conditions on one event alone: all of one outline are planned once.
+"""Queries that differ only in their conditions on single events: all queries of one outline are planned once.
 
-Planning looks at such a condition only to tell it from others, and puts it into predicates of events. So a
-query is planned with names in the place of its conditions, and what they stand for is put in afterwards.
+Planning only distinguishes such conditions from each other and puts them into predicates of events. So a
+query is planned with names in place of its conditions, which are filled in afterwards.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from estero.plan.plan import Layout, Plan
 from estero.system.copies import copied
 
 _MOST: Final = 4096
-"""The most outlines that are remembered for a schema."""
+"""The largest number of outlines remembered for a schema."""
 
 
 @dataclass(slots=True)
 class Outlined:
-    """A pattern with names in the place of conditions on one event, and the conditions by name.
+    """A pattern with names in place of conditions on one event, and the conditions by name.
 
-    Conditions that are equal have one name, and those of a filter that AND joins one each, since automata
-    tell predicates apart by these. A query with a single filter has one name for all of it.
+    Equal conditions have one name, and so does each condition of a filter joined by AND, because automata
+    distinguish predicates by them. In a query with a single filter, one name stands for the whole filter.
     """
 
     pattern: p.Pattern
@@ -40,7 +40,7 @@ class Outlined:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutline:
-    """The plan of an outline, and the places of its parts in the pattern, by state of the automaton."""
+    """The plan of an outline, and the positions of its parts in the pattern, by state of the automaton."""
 
     plan: AutomatonPlan
     origins: tuple[tuple[int, ...], ...]
@@ -65,7 +65,7 @@ class PlannedOutline:
 
 @dataclass(slots=True)
 class _Last:
-    """The outlines planned for the schema that was asked for last: rules of a set come one after another."""
+    """The outlines planned for the most recent schema: the rules of a set come one after another."""
 
     schema: Schema | None = None
     known: dict[object, PlannedOutline | None] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def planned_once(
 ) -> Plan | None:
     """The plan of a query for events of a layout, whose schema with the paths of the query is `schema`.
 
-    `plan` makes the plan of an outline. None for a query of another kind, which has to be planned itself.
+    `plan` makes the plan of an outline. None for a query of another kind, which has to be planned on its own.
     """
     outlined = _of_one_event(tree.pattern) or _outlined(tree.pattern)
     if outlined is None:
@@ -113,7 +113,7 @@ def planned_once(
 
 
 def _planned(outline: QueryTree, plan: Plan) -> PlannedOutline | None:
-    """The plan of an outline; None for one that says more of conditions than in predicates of events."""
+    """The plan of an outline; None if it uses conditions elsewhere than in predicates of events."""
     if not isinstance(plan, AutomatonPlan) or plan.residuals or plan.pushed or plan.registers or plan.ages:
         return None
     if plan.automaton.predicates != plan.classification.predicates:
@@ -209,7 +209,7 @@ _CONDITION: Final = e.Attribute(_name(0))
 
 
 def _renamed(pattern: p.Pattern, named: Callable[[e.Node], e.Node]) -> p.Pattern:
-    """The pattern with names for the predicates of its filters, and without places in a text."""
+    """The pattern with names for the predicates of its filters, and without positions in a text."""
     match pattern:
         case p.Filter(inner, condition):
             parts = tuple(

@@ -1,6 +1,6 @@
 """The pass over the events that serves a query: decided once, when its plan is made.
 
-Explanations, what opens a plan and what recognizes by it match on the same value.
+Explanations, the opening of a plan and recognition all match on the same value.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from enum import Enum
 
 
 class Listed(Enum):
-    """What is enumerated at an end, of the complex events of a start that has one answer."""
+    """What is enumerated at an end, among the complex events of a start that has one answer."""
 
     NOTHING = "nothing"
-    """States alone tell where a start ends; what is given is read once more, from its start to its end."""
+    """States alone decide where a start ends; the answer is read again, from its start to its end."""
     BEST = "best"
     """One complex event: states keep the best run of each start."""
     ALL = "all"
@@ -22,10 +22,10 @@ class Listed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AtEnd:
-    """Complex events are enumerated at their ends; what a strategy leaves out is dropped behind that.
+    """Complex events are enumerated at their ends; those that a strategy leaves out are dropped afterwards.
 
-    If they are `sieved`, they are checked or compared with each other after they are enumerated. If they are
-    `tallied`, the automaton alone counts them, without a look at the compact set.
+    If they are `sieved`, they are checked or compared with each other after the enumeration. If they are
+    `tallied`, the automaton alone counts them, without the compact set.
     """
 
     sieved: bool = False
@@ -36,7 +36,7 @@ class AtEnd:
 class Compared:
     """Runs are compared as they go on, so that only what MAX, NEXT or LAST keeps is enumerated at an end.
 
-    If they are `sieved`, what hidden labels or starts alone tell apart is given once.
+    If they are `sieved`, complex events that differ only in hidden labels or starts are given once.
     """
 
     sieved: bool = False

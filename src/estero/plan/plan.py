@@ -1,4 +1,4 @@
-"""What every plan says, however it is evaluated: what is classified, shown, measured and checked.
+"""The common part of all plans, however they are evaluated: what is classified, shown, measured and checked.
 
 The kinds of plan are in automaton.py, chains.py and joins.py; rules.py chooses among them.
 """
@@ -47,11 +47,11 @@ Section = tuple[str, Iterable[str]]
 class Classification:
     """What the classify stage computes for each event (docs/architecture.md).
 
-    Bit k says whether `predicates[k]` is true of the event. `keys` holds, for each bracket of
-    PARTITION BY, the alternatives in order. `keep_all` keeps events with no bit set as well, because
-    an operator has to see them. `order` breaks ties of time; `payload` names the attributes that the
-    report shows. Without `type_column` every event is of type `only_type`. `values` are what registers
-    and join keys compare. Where it is `encoded`, strings of the payload that have a dictionary may keep it.
+    Bit k says whether `predicates[k]` is true of the event. `keys` holds, for each bracket of PARTITION BY,
+    the alternatives in order. `keep_all` keeps events with no bit set as well, because an operator has to see
+    them. `order` breaks ties of time; `payload` names the attributes that the report shows. Without
+    `type_column` every event is of type `only_type`. `values` are what registers and join keys compare. If
+    `encoded`, strings of the payload that have a dictionary may keep it.
     """
 
     predicates: tuple[EventPredicate, ...]
@@ -68,10 +68,9 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the parts of an event stand in its table: the columns that a user names when a query runs.
+    """The columns of the table of events, which a user names when a query runs.
 
-    `tick_ns` is the length of a tick of the time column in nanoseconds, None where there is no time or
-    no unit.
+    `tick_ns` is the length of a tick of the time column in nanoseconds, None if there is no time or no unit.
     """
 
     schema: Schema
@@ -90,7 +89,7 @@ class Window:
 
     @classmethod
     def of(cls, tree: QueryTree, layout: Layout) -> Window | None:
-        """The window of a query; None where it has none."""
+        """The window of a query; None if it has none."""
         match tree.window:
             case None:
                 return None
@@ -106,10 +105,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many complex events are given: at most `most` of those that end at one position.
+    """The largest number of complex events given: at most `most` of those that end at one position.
 
-    With an `interval`, in ticks of time, at most so many of those of a partition in each interval that one of
-    them opens.
+    With an `interval`, in ticks of time, it is the number for a partition in each interval, which one of its
+    complex events opens.
     """
 
     most: int
@@ -117,16 +116,16 @@ class Limit:
 
     @property
     def per_end(self) -> int | None:
-        """How many are given at most at one position; None where that does not decide."""
+        """The largest number given at one position; None if that is not what limits them."""
         return self.most if self.interval is None else None
 
 
 class Opened(NamedTuple):
     """A plan, ready to recognize. Mark `id` stands for `label_sets[id]` and `hidden_sets[id]`.
 
-    `automaton` is what works out states on demand, None where they are all known. Batches have `words` bit
-    words, partition keys if `partitioned`, values if `compared` and a key column for each of `keys`. Behind
-    the values they have a column for each of `clocks`: their positions where it is true, else their times.
+    `automaton` works out states on demand; it is None if they are all known. Batches have `words` bit words,
+    partition keys if `partitioned`, values if `compared` and a key column for each of `keys`. After the
+    values they have a column for each of `clocks`: their positions if it is true, else their times.
     """
 
     runs: Runs
@@ -142,22 +141,22 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(ABC):
-    """How a query is evaluated; `written` is what the query prints as, where that is not its tree.
+    """How a query is evaluated; `written` is what the query prints as, if that is not its tree.
 
-    `pushed` are the comparisons of several events that are checked while runs go on, `residuals` those that
-    are checked of what is enumerated, with the user's `predicates` by name; `reasons` says of each residual
-    why. `interval` is how long that of LIMIT … PER is, in ticks of time. `deadlines` are what must not happen
-    before or after some events; complex events are decided when their end is more than `wait` ticks ago, at
-    once where it is None. `shared` names for each type an
-    attribute whose value all events of an answer share, where the query has no partition key; it is empty
-    where there is none. With `distinct` complex events with the same end that differ in their starts alone
-    are one. `by_place` are the atoms of a conjunctive query of whose attributes only the places are known.
-    With `roles` it is rows of events that are recognized (`of_rows`). `refused` says of each rule that was
-    asked before, by its title, why it did not serve.
+    `pushed` are the comparisons of several events that are checked while runs go on, and `residuals` those
+    that are checked on enumerated complex events, with the user's `predicates` by name; `reasons` explains
+    each residual. `interval` is the length of the one in LIMIT … PER, in ticks of time. `deadlines` are the
+    absences required before or after some events; complex events are decided when their end is more than
+    `wait` ticks ago, or at once if it is None. `shared` names for each type an attribute whose value all
+    events of an answer share, if the query has no partition key; it is empty if there is none. With
+    `distinct`, complex events with the same end that differ in their starts alone are one. `by_place` are the
+    atoms of a conjunctive query whose attributes are known by position only. With `roles`, rows of events are
+    recognized (`of_rows`). `refused` gives for each rule tried before, by its title, the reason why it did
+    not serve.
     """
 
     evaluated: ClassVar[tuple[str, ...]]
-    """The fields that evaluation depends on, beside those that all plans have."""
+    """The fields that evaluation depends on, in addition to those that all plans have."""
 
     tree: QueryTree
     written: object = ""
@@ -178,11 +177,11 @@ class Plan(ABC):
     roles: Roles | None = None
     refused: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     served_by: Pass = field(init=False, compare=False)
-    """What the fields above come to; `dataclasses.replace` decides anew."""
+    """The pass that follows from the fields above; `dataclasses.replace` decides it anew."""
     _fingerprints: dict[tuple[str, ...], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """By columns; a bucket of a stream asks twice in each micro-batch."""
+    """The fingerprints by columns; a bucket of a stream needs its own twice in each micro-batch."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "served_by", self._pass())
@@ -191,7 +190,7 @@ class Plan(ABC):
 
     @property
     def text(self) -> str:
-        """The text of the query; of thousands of rules hardly one is asked for it."""
+        """The text of the query, printed on demand: of thousands of rules hardly any is needed."""
         return str(self.written or self.tree)
 
     @property
@@ -201,7 +200,7 @@ class Plan(ABC):
 
     @property
     def limit(self) -> Limit | None:
-        """How many complex events are given at most."""
+        """The largest number of complex events given."""
         return None if self.tree.limit is None else Limit(self.tree.limit, self.interval)
 
     @property
@@ -218,13 +217,13 @@ class Plan(ABC):
     def shown_keys(self) -> tuple[tuple[str, ...], ...]:
         """The alternatives of each bracket that the query writes: answers show them.
 
-        Where equalities of the pattern make the partitions, `classification.keys` has keys and this has none.
+        If equalities of the pattern make the partitions, `classification.keys` has keys and this is empty.
         """
         return tuple(bracket.alternatives for bracket in self.tree.partition_by)
 
     @property
     def by_position(self) -> bool:
-        """Whether events are stamped with their positions, not their times: so is a window, or none."""
+        """Whether events are stamped with positions, not times: the window is in positions, or missing."""
         return self.window is None or self.window.in_positions
 
     @property
@@ -234,9 +233,9 @@ class Plan(ABC):
 
     @property
     def why_positions(self) -> str:
-        """What depends on positions in the whole stream; empty where nothing does.
+        """The part that depends on positions in the whole stream; empty if there is none.
 
-        A predicate of one's own does where it is given tables of events, which show their positions.
+        A user's own predicate does if it is given tables of events, which show their positions.
         """
         if self.window is not None and self.window.in_positions:
             return f"WITHIN {self.tree.window!s} counts them"
@@ -251,7 +250,7 @@ class Plan(ABC):
 
     @property
     def selects_in_kernel(self) -> bool:
-        """Whether recognition itself keeps only what the strategy keeps, or of each start NEXT's choice."""
+        """Whether recognition itself keeps only what the strategy keeps, or NEXT's choice for each start."""
         return isinstance(self.served_by, Compared) or self._lists(Listed.BEST)
 
     @property
@@ -261,17 +260,17 @@ class Plan(ABC):
 
     @property
     def merges_starts(self) -> bool:
-        """Whether complex events may differ in their starts alone, and are then one."""
+        """Whether complex events may differ in their starts alone and then count as one."""
         return False
 
     @property
     def best_per_start(self) -> bool:
-        """Whether each start keeps what NEXT chooses of all its complex events, wherever they end."""
+        """Whether each start keeps NEXT's choice among all its complex events, wherever they end."""
         return False
 
     @property
     def cut_by(self) -> Consume:
-        """What a query forgets that this one tells the partial matches of."""
+        """The CONSUME code of the query whose partial matches this plan finds."""
         return Consume.NONE
 
     @property
@@ -291,23 +290,23 @@ class Plan(ABC):
 
     @property
     def takes_candidates(self) -> bool:
-        """Whether an event takes what others would go on from, be it part of a complex event or not."""
+        """Whether an event takes the place of others' candidates even if it is in no complex event."""
         return False
 
     @property
     def opening_bits(self) -> frozenset[int] | None:
-        """The bits of events without which, no further than the window before it, no event matters.
+        """The bits of openings: only events at most a window after an event with such a bit matter.
 
-        None where others may matter, too.
+        None if other events may matter, too.
         """
         return None
 
     def refuse_levels(self) -> None:
-        """Raises `QueryError` where partial matches and funnels are not told of the query."""
+        """Raises `QueryError` if the query has no partial matches and funnels."""
         if self.roles is not None:
             raise QueryError(
-                "partial matches, funnels and reasons why not are not told of a correlation whose aliases "
-                "are other fields in each rule",
+                "partial matches, funnels and reasons why not are not available for a correlation whose "
+                "aliases are other fields in each rule",
                 text=self.text,
                 hint="make one column of these fields, and group by it",
             )
@@ -316,11 +315,11 @@ class Plan(ABC):
         return isinstance(self.served_by, PerStart) and self.served_by.listed in listed
 
     def _pass(self) -> Pass:
-        """Decides which pass serves the query; `served_by` is what all others look at."""
+        """Decides which pass serves the query; all other code reads it from `served_by`."""
         return AtEnd(sieved=bool(self.residuals) or self.has_hidden)
 
     def refuse_endless(self) -> None:
-        """Raises `QueryError` where the query has no answer before the stream has ended."""
+        """Raises `QueryError` if the query has no answer before the stream has ended."""
         if self.decides_later and self.window is None:
             raise QueryError(
                 f"SELECT {self.strategy.value} needs a window on a stream: without it nothing is decided",
@@ -331,7 +330,7 @@ class Plan(ABC):
             )
 
     def refuse_distinct(self) -> None:
-        """Raises ValueError where complex events have lost their starts, which partial matches show."""
+        """Raises ValueError if complex events have lost their starts, which partial matches show."""
         if self.distinct:
             raise ValueError(
                 'partials and distinct="marks" do not go together: partial matches are of starts'
@@ -340,7 +339,7 @@ class Plan(ABC):
     def with_distinct_marks(self) -> Self:
         """The plan in which complex events that differ in their starts alone are one.
 
-        Raises `QueryError` where the query gives one complex event for each start.
+        Raises `QueryError` if the query gives one complex event for each start.
         """
         if self.decides_later:
             raise QueryError(
@@ -353,7 +352,7 @@ class Plan(ABC):
         return replace(self, distinct=True)
 
     def count_line(self) -> str:
-        """The cost of counting an answer and of dealing it out, in words."""
+        """The cost of counting an answer and of dividing it into shares, in words."""
         return f"count and share: {self._time_to_count()}"
 
     def _time_to_count(self) -> str:
@@ -374,18 +373,18 @@ class Plan(ABC):
                 return "at each end linear in the partial matches inside the window"
 
     def _shares(self) -> str:
-        """How even shares are where complex events are checked as they are listed."""
+        """How even the shares are if complex events are checked as they are listed."""
         among = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) or self.limit is not None
         if among or self.has_hidden or self.merges_starts:
             return "shares are whole ends, as many in each"
         return "shares are even in what is checked, not in what passes"
 
     def showing_nothing(self) -> Self:
-        """The same evaluation where only counts are asked for: no attribute crosses that is only shown."""
+        """The same evaluation for counts only: attributes that are only shown are left out."""
         return self._showing(())
 
     def showing_only(self, attributes: tuple[str, ...]) -> Self:
-        """The same evaluation where all labels show these attributes, and no value is computed."""
+        """The same evaluation with these attributes shown for all labels, and no computed values."""
         return self._showing(tuple(replace(label, attributes=attributes) for label in self.shown))
 
     def _showing(self, shown: tuple[Shown, ...]) -> Self:
@@ -406,10 +405,10 @@ class Plan(ABC):
         return replace(self, classification=self.roles.rows, roles=None)
 
     def fingerprint(self, events: Columns) -> str:
-        """32 hexadecimal digits that two plans share if states of one are good for the other.
+        """A fingerprint of 32 hexadecimal digits; plans with the same one can use each other's states.
 
         `events` are the columns of the classified events. It depends on what the plan says, and neither on
-        the process nor on how sets are ordered there.
+        the process nor on the order of sets there.
         """
         columns = tuple(f"{name} {kind}" for name, kind in zip(events.names, events.types, strict=True))
         if columns not in self._fingerprints:
@@ -421,11 +420,11 @@ class Plan(ABC):
         return self._fingerprints[columns]
 
     def said(self, residual: Residual) -> str:
-        """A residual as it is written in a query, and how often it is asked."""
+        """A residual as it is written in a query, and how often it is evaluated."""
         return residual_text(residual, self.classification.schema.time, self.shown_keys)
 
     def residual_lines(self) -> Iterator[str]:
-        """The checks of complex events, and why none is made earlier."""
+        """The checks of complex events, and the reasons why they are not made earlier."""
         yield "after enumeration, on each complex event that the automaton finds:"
         texts = map(self.said, self.residuals)
         said = zip(texts, self.reasons, strict=True)
@@ -439,34 +438,34 @@ class Plan(ABC):
     def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
         """The runs of the automaton.
 
-        Classified events have so many bit words, and each one's place in its partition's stream if
-        `ordinals`; `counting` says that counts will be asked for, `total` that only the number of all
-        complex events will be.
+        Classified events have this many bit `words`, and their positions in their partition's stream if
+        `ordinals`; `counting` says that counts will be requested, `total` that only the number of all complex
+        events will be.
         """
 
     @property
     def from_first(self) -> bool:
-        """Whether some transition asks for the first event of the stream (START)."""
+        """Whether some transition checks for the first event of the stream (START)."""
         return False
 
     @property
     def totals_by_states(self) -> bool:
-        """Whether a total may need no compact set: of all complex events, or of the ends that have one."""
+        """Whether a total, of all complex events or of the ends that have one, may need no compact set."""
         return False
 
     @property
     def counts_places(self) -> bool:
-        """Whether runs depend on the places that events have in the whole stream (contiguity, START)."""
+        """Whether runs depend on the positions of events in the whole stream (contiguity, START)."""
         return False
 
     @property
     def windows_back(self) -> int:
-        """How many windows the events of an answer to come may lie behind the stream."""
+        """How many windows the events of a future answer may lie behind the stream."""
         return 1
 
     @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
-        """The bits that only deadlines ask for."""
+        """The bits that only deadlines need."""
         return ()
 
     @property
@@ -476,7 +475,7 @@ class Plan(ABC):
 
     @property
     def measures_places(self) -> bool:
-        """Whether some distance is measured in positions of the whole stream."""
+        """Whether some distance is a number of positions of the whole stream."""
         return measured_in_places(self.residuals)
 
     @property
@@ -487,7 +486,7 @@ class Plan(ABC):
     @property
     @abstractmethod
     def kernels(self) -> str:
-        """Plans with one name run the same kernels."""
+        """The name of the kernels; plans with the same name run the same kernels."""
 
     @property
     @abstractmethod
@@ -501,33 +500,33 @@ class Plan(ABC):
 
     @property
     def estimated_by(self) -> CEA | None:
-        """The automaton that tells how many complex events so many events of each class promise.
+        """The automaton that estimates how many complex events come from the number of events in each class.
 
-        None where each end has few, and where what is compared is not known before the events are read.
+        None if each end has few, and if the compared values are not known before the events are read.
         """
         return None
 
     @abstractmethod
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs and why, and what it guarantees."""
+        """The algorithm that runs, the reason for it, and its guarantees."""
 
     @abstractmethod
     def key_lines(self) -> Iterator[str]:
-        """By which keys events are told apart."""
+        """The keys by which events are separated."""
 
     @abstractmethod
     def filter_lines(self) -> Iterator[str]:
-        """Each filter, and the strategy, with the place where it is applied."""
+        """Each filter, and the strategy, with the stage that applies it."""
 
     @abstractmethod
     def automaton_sections(self) -> Iterator[Section]:
-        """The automaton, with whatever it takes to read it."""
+        """The automaton, with all that is needed to read it."""
 
 
 def payload_of(
     shown: Sequence[Shown], keys: Sequence[Sequence[str]], checked: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The attributes that are kept of events: those of labels, of partition keys, and what is checked."""
+    """The attributes of events that are kept: those of labels, of partition keys, and of residual checks."""
     names = [name for label in shown for name in label.attributes]
     names += [name for bracket in keys for name in bracket]
     return tuple(dict.fromkeys([*names, *checked]))
@@ -544,7 +543,7 @@ def measured_in_places(residuals: Sequence[Residual]) -> bool:
 
 
 def residual_text(residual: Residual, time: str | None, keys: Iterable[tuple[str, ...]]) -> str:
-    """The condition as it is written in a query, and how often it is asked.
+    """The condition as it is written in a query, and how often it is evaluated.
 
     `time` is the time column, and `keys` are the alternatives of each partition key.
     """

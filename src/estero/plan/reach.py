@@ -1,4 +1,4 @@
-"""Events that are too far from what every complex event has to lie in one, and need not be recognized."""
+"""Events too far from those that every complex event needs, which recognition can leave out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """An event matters if no further than the window from it there is one for each of `needs`.
+    """The condition for an event to matter: an event for each of `needs`, no further than the window away.
 
-    That is at or before it for the first event of a complex event, at or after it for the last one.
+    It is at or before it for the first event of a complex event, and at or after it for the last one.
     """
 
     needs: tuple[Need, ...]
@@ -23,9 +23,9 @@ class Reach:
 
 
 def reach_of(plan: Plan) -> Reach | None:
-    """Which events of a whole stream matter to the answer of a plan; None where all may.
+    """The events of a whole stream that matter to the answer of a plan; None if all may.
 
-    They matter to partial matches and open runs all the same.
+    All of them may matter to partial matches and open runs.
     """
     if plan.window is None or _asks_others(plan):
         return None
@@ -34,7 +34,7 @@ def reach_of(plan: Plan) -> Reach | None:
 
 
 def reach_in_words(plan: Plan) -> str:
-    """What `explain` says of the events that may be left out; empty where all matter."""
+    """The line of `explain` about the events that may be left out; empty if all matter."""
     reach = reach_of(plan)
     if reach is None:
         return ""
@@ -54,9 +54,9 @@ def _kinds(plan: Plan, need: Need) -> str:
 
 
 def _asks_others(plan: Plan) -> bool:
-    """Whether the answer depends on events outside of all complex events, or on how many there are.
+    """Whether the answer depends on events outside all complex events, or on the number of events.
 
-    What it needs of rows says nothing of the events that become rows, either.
+    Requirements on rows do not apply to the events that become rows, either.
     """
     if plan.roles is not None:
         return True

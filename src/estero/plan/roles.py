@@ -1,4 +1,4 @@
-"""Events that are read in several roles, with another attribute as their key in each (Sigma)."""
+"""Events that are read in several roles, each with another attribute as their key (Sigma)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from estero.plan.plan import Classification, Plan
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """How an event becomes a row for each key that it has.
+    """The rows that an event becomes: one for each key that it has.
 
-    `attributes` are those of its key in each role. The predicates of the classification are asked `of` an
-    event in one role each; a key is one of a role in which some predicate is true. In the row of a key
-    attribute `flags[i]` says whether predicate i is true of the event with that very key, and the attributes
-    `keys` have its values; those that are `texts` are compared as such. `rows` is what a plan asks of rows.
+    `attributes` are those of its key in each role. The predicates of the classification are evaluated `of` an
+    event in one role each; a key counts if some predicate is true in its role. In the row of a key, attribute
+    `flags[i]` says whether predicate i is true of the event with that very key, and the attributes `keys`
+    have its values; those in `texts` are compared as texts. `rows` is what a plan classifies of rows.
     """
 
     attributes: tuple[tuple[str, ...], ...]
@@ -29,13 +29,13 @@ class Roles:
     rows: Classification
 
     def payload_of_events(self, payload: Sequence[str]) -> tuple[str, ...]:
-        """The attributes of events that rows with a payload are made of."""
+        """The attributes of events that are needed to make rows with a payload."""
         made = {*self.flags, *self.keys}
         read = (name for attributes in self.attributes for name in attributes)
         return tuple(dict.fromkeys([*(name for name in payload if name not in made), *read]))
 
     def lines(self) -> Iterator[str]:
-        """Which rows an event becomes, and what is asked of these, a bit each."""
+        """The rows that an event becomes, and the conditions on these, one bit each."""
         for place, name in enumerate(self.keys):
             named_in = (
                 f"{named(attributes[place])} where {_bits(self.of, role)}"

@@ -1,4 +1,4 @@
-"""Which plan a query gets: the first of the rules that serves it, and why not one further up."""
+"""The choice of a plan for a query: the first rule that serves it, with the reasons against those before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PlanName = Literal["PCEA", "chain", "partitions", "CEA"]
 
 
 class Rule(NamedTuple):
-    """`serve` gives the plan of a query, or the reason why it gives none, as a phrase."""
+    """A way to plan: `serve` gives the plan of a query, or the reason why it gives none, as a phrase."""
 
     name: PlanName
     title: str
@@ -57,14 +57,14 @@ RULES: Final = (
     Rule("partitions", "a CEA in partitions", in_partitions),  # that equalities of the pattern make
     Rule("CEA", "a CEA alone", with_registers),  # registers and a filter check what it compares
 )
-"""From top to bottom: the first plan there is serves the query, and the last one serves every query."""
+"""The rules in order: the first one that gives a plan is taken, and the last serves every query."""
 
 PLANS: Final = tuple(rule.name for rule in RULES)
 """The names of all plans."""
 
 
 class NotServedError(ValueError):
-    """A plan was asked for that cannot serve the query; says why."""
+    """Raised if the plan that was requested cannot serve the query; says why."""
 
 
 def plan_of(
@@ -79,10 +79,10 @@ def plan_of(
 ) -> Plan:
     """The plan of a query without errors (`check_query`).
 
-    `automaton` takes the place of its pattern's, with what is left to check of its complex events: the
-    `residuals`, and if `filtered` the filter around the pattern. `text` takes that of its own text. `only`
-    asks for one of the plans: all that can serve a query have equal answers. Raises `NotServedError`, with
-    the reason, where that one cannot.
+    `automaton` replaces that of its pattern, with the conditions left to check on its complex events: the
+    `residuals`, and if `filtered` the filter around the pattern. `text` replaces its own text. `only`
+    requests one of the plans: all that can serve a query have equal answers. Raises `NotServedError`, with
+    the reason, if that one cannot.
     """
     known = layout
     if layout.schema.has_insides:
@@ -106,7 +106,7 @@ def plan_of(
 
 
 def _planned_itself(tree: QueryTree, layout: Layout) -> Plan:
-    """The plan of the outline of a query; the paths in its conditions are not among those that it reads."""
+    """The plan of the outline of a query; the paths in its conditions are not among the paths it reads."""
     return _first_plan(Draft(tree, replace(layout, schema=layout.schema.reading(paths_read(tree)))))
 
 

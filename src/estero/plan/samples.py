@@ -1,4 +1,4 @@
-"""Plans of samples: of each key one event for each condition, in whatever order they come (EQL)."""
+"""Plans of samples: for each key one event for each condition, in any order (EQL)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_CONDITIONS = 63
 
 
 MOST_SAMPLES = 1000
-"""The samples of a key, whose number says how many events are kept for it."""
+"""The largest number of samples for a key; it decides how many events are kept for the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SamplePlan(StagedPlan):
 
     @property
     def most(self) -> int:
-        """How many samples a key has at most."""
+        """The largest number of samples for a key."""
         return 1
 
     def opened(self, words: int, *, ordinals: bool, counting: bool, total: bool) -> Opened:
@@ -38,7 +38,7 @@ class SamplePlan(StagedPlan):
         return opened_sample(self, words, self.most)
 
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs, and what it guarantees."""
+        """The algorithm that runs, and its guarantees."""
         yield ("samples: each key has a matching of conditions and events, which grows by augmenting paths")
         yield "guarantee: per event a time that depends on the conditions alone; each key has one sample"
 
@@ -50,7 +50,7 @@ class SamplePlan(StagedPlan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplesPlan(SamplePlan):
-    """How samples are evaluated where a key may have several; states say how many, unless it is one."""
+    """How samples are evaluated if a key may have several; states record the number unless it is one."""
 
     evaluated: ClassVar[tuple[str, ...]] = (*StagedPlan.evaluated, "samples")
 
@@ -61,7 +61,7 @@ class SamplesPlan(SamplePlan):
         return self.samples
 
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs, and what it guarantees."""
+        """The algorithm that runs, and its guarantees."""
         yield (
             "samples: each key has a matching of conditions and events, which grows by augmenting paths; "
             "further samples are chosen among the first events of each condition"
@@ -76,7 +76,7 @@ class SamplesPlan(SamplePlan):
 def plan_sample(stages: Sequence[Stage], layout: Layout, *, most: int = 1, text: object = "") -> SamplePlan:
     """The plan of a sample: the first `most` of each key; see `plan_sequence`.
 
-    Raises `QueryError` for more than `MOST_CONDITIONS` stages, too.
+    Also raises `QueryError` for more than `MOST_CONDITIONS` stages.
     """
     if len(stages) > MOST_CONDITIONS:
         raise QueryError(

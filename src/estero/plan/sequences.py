@@ -14,8 +14,8 @@ from estero.plan.stages import Asked, Stage, StagedPlan, drafted
 class SequencePlan(StagedPlan):
     """How a sequence by stages is evaluated.
 
-    `stages` are those that are not missing. What must be missing is `leading` in front of them, `trailing`
-    behind them, or in a gap: `gaps` has the number of the stage before each. `until` drops candidates.
+    `stages` are those that must be present. Stages that must be missing are `leading` before them, `trailing`
+    after them, or in a gap: `gaps` has the number of the stage before each. `until` drops candidates.
     """
 
     evaluated: ClassVar[tuple[str, ...]] = (
@@ -29,12 +29,12 @@ class SequencePlan(StagedPlan):
 
     @property
     def decides_later(self) -> bool:
-        """Whether the time that passes tells what is missing behind the last stage."""
+        """Whether the passing of time decides what is missing after the last stage."""
         return bool(self.trailing)
 
     @property
     def opening_bits(self) -> frozenset[int] | None:
-        """Those of the first stage, and of what must be missing in front of it."""
+        """The bits of the first stage, and of the stages that must be missing before it."""
         if self.trailing:
             return None
         return frozenset(asked.bit for asked in (self.stages[0], *self.leading))
@@ -58,7 +58,7 @@ class SequencePlan(StagedPlan):
     # ------------------------------------------------------------------------------------- in words
 
     def lines(self) -> Iterator[str]:
-        """Which algorithm runs, and what it guarantees."""
+        """The algorithm that runs, and its guarantees."""
         yield (
             "sequences by stages: an event takes the newest candidate of the stage before with its key, so "
             "that each key has one at each stage"
@@ -92,12 +92,12 @@ def plan_sequence(
     span_ns: int | None = None,
     text: object = "",
 ) -> SequencePlan:
-    """The plan of a sequence of two or more stages; at least one of them is not missing.
+    """The plan of a sequence of two or more stages, at least one of which must be present.
 
-    All stages, and `until`, have equally many keys. Labels are the numbers of the stages from 1 on. The first
-    and the last event are at most `span_ns` nanoseconds apart, which has to be said where a stage at an end
-    is missing. `text` is what the query prints as. Raises `QueryError` where keys have values that cannot be
-    equal, or events no time for the span.
+    All stages, and `until`, have equally many keys. Labels are the numbers of the stages, from 1. The first
+    and the last event are at most `span_ns` nanoseconds apart, which is required if a stage at an end is
+    missing. `text` is what the query prints as. Raises `QueryError` if keys have values that cannot be equal,
+    or if events have no time for the span.
     """
     further = () if until is None else (until,)
     draft = drafted(stages, further, layout, span_ns=span_ns, text=text)

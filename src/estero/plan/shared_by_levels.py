@@ -1,4 +1,4 @@
-"""The key that divides partial matches, where equalities give one to the events of every level."""
+"""The key that divides partial matches, if equalities give one to the events of every level."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from estero.plan.levels import PartialsPlan, of_single_events
 from estero.plan.plan import Layout
 
 _COMPARED_AS_ONE = frozenset({Kind.INT, Kind.FLOAT})
-"""Kinds whose equal values are one float."""
+"""The kinds whose equal values become one float."""
 
 
 def with_shared_key(plan: PartialsPlan, layout: Layout) -> PartialsPlan:
-    """The plan with the values that all events of each of its levels share, or why there are none.
+    """The plan with the values that all events of each of its levels share, or the reason why there are none.
 
-    A level of single events needs none: whatever task has such an event finds it. What the query writes in
-    PARTITION BY goes before.
+    A level of single events needs none: any task that has such an event finds it. Keys that the query writes
+    in PARTITION BY come first.
     """
     if plan.whole.tree.partition_by:
         return plan

@@ -1,4 +1,4 @@
-"""Stages, which sequences and samples of EQL consist of: conditions on single events, with keys."""
+"""Stages of sequences and samples of EQL: conditions on single events, with keys."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from estero.plan.plan import Layout
 
 @dataclass(frozen=True, slots=True)
 class KeyField:
-    """An attribute that is part of a key; None: one that no event has.
+    """An attribute that is part of a key; None for one that no event has.
 
-    If it is `optional`, an event that lacks it has a key, too, which equals that of all others that lack it.
+    If it is `optional`, events that lack it have a key as well, and these keys are equal.
     """
 
     attribute: str | None
@@ -37,7 +37,7 @@ class KeyField:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A condition on one event, which has to be `missing` or not, and the fields of its key."""
+    """A condition on one event, which must be `missing` or present, and the fields of its key."""
 
     predicate: EventPredicate
     keys: tuple[KeyField, ...] = ()
@@ -46,7 +46,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of an event: the bit of a predicate, and the number of a key column."""
+    """The checks on an event: the bit of a predicate, and the number of a key column."""
 
     bit: int
     key: int
@@ -54,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedPlan(KeyedPlan):
-    """How a query of stages is evaluated: `stages` are those that are not missing, which have `labels`."""
+    """How a query of stages is evaluated: `stages` are those that must be present, labelled by `labels`."""
 
     evaluated: ClassVar[tuple[str, ...]] = ("columns", "stages", "labels")
 
@@ -63,7 +63,7 @@ class StagedPlan(KeyedPlan):
 
     @property
     def takes_candidates(self) -> bool:
-        """Others would have taken the place of an event, be it part of a complex event or not."""
+        """An event replaces candidates even if it is in no complex event."""
         return True
 
     @property
@@ -97,15 +97,15 @@ class StagedPlan(KeyedPlan):
         return replace(plan, classification=replace(plan.classification, payload=payload))
 
     def refuse_levels(self) -> None:
-        """Raises `QueryError`: partial matches are not told."""
+        """Raises `QueryError`: there are no partial matches."""
         raise QueryError(
-            "partial matches, funnels and reasons why not are told of queries in CEQL, not of those in EQL",
+            "partial matches, funnels and reasons why not are available for queries in CEQL, not in EQL",
             text=self.text,
             hint="write the sequence in CEQL: SELECT * WHERE a ; b",
         )
 
     def filter_lines(self) -> Iterator[str]:
-        """There are none: each condition is on one event."""
+        """Empty: each condition is on one event."""
         return iter(())
 
     def asked_in_words(self, asked: Asked) -> str:
@@ -114,7 +114,7 @@ class StagedPlan(KeyedPlan):
 
 
 class DraftedStages(NamedTuple):
-    """What all plans of stages have in common, and what is asked of each stage."""
+    """The common part of all plans of stages, and the checks of each stage."""
 
     asked: tuple[Asked, ...]
     labels: tuple[str, ...]
@@ -129,9 +129,9 @@ def drafted(
     span_ns: int | None,
     text: object,
 ) -> DraftedStages:
-    """The draft of a plan of `stages`, and of `further` ones that no event is shown of.
+    """The draft of a plan of `stages`, and of `further` ones whose events are not shown.
 
-    Raises `QueryError` where keys have values that cannot be equal, or events no time for the span.
+    Raises `QueryError` if keys have values that cannot be equal, or if events have no time for the span.
     """
     labels = tuple(str(number) for number in range(1, len(stages) + 1))
     parts = [*stages, *further]
@@ -165,9 +165,9 @@ def drafted(
 
 
 def stand_in(stages: Sequence[Stage], labels: Sequence[str], span_ns: int | None) -> QueryTree:
-    """What stands for a sequence where the tree of a query is asked for: its events in any order.
+    """A stand-in for a sequence where the tree of a query is needed: its events in any order.
 
-    It has the same types, labels and window. It says nothing of conditions and keys.
+    It has the same types, labels and window, but does not represent conditions and keys.
     """
     window = None if span_ns is None else DurationWindow(((span_ns, TimeUnit.NANOSECONDS),))
     parts = tuple(As(_any_of(stage.predicate), label) for stage, label in zip(stages, labels, strict=True))
@@ -223,9 +223,9 @@ def _kind_of_key(name: str, kind: Kind, schema: Schema) -> Kind:
 def key_columns(
     keys: Sequence[tuple[tuple[str, ...], tuple[KeyField, ...]]], values: Values, schema: Schema
 ) -> tuple[KeyColumn, ...]:
-    """The join keys of events of some types by some fields, each.
+    """The join keys of events, one for each pair of types and fields.
 
-    Where one of the fields that are compared is a list, the values of all of them are as those of lists.
+    If one of the fields that are compared is a list, the values of all of them are treated as lists.
     """
     lists = [
         any(field.attribute is not None and not _is_plain(field, schema) for field in place)
@@ -264,7 +264,7 @@ def _listed(columns: Sequence[KeyColumn]) -> list[str]:
 
 
 def _is_plain(field: KeyField, schema: Schema) -> bool:
-    """Whether a field has one value in each event, which the classification computes."""
+    """Whether a field has one value in each event, computed by the classification."""
     if field.attribute is None:
         return False
     nested = schema.inside(field.attribute)
@@ -272,7 +272,7 @@ def _is_plain(field: KeyField, schema: Schema) -> bool:
 
 
 def _shared(parts: Sequence[Stage], schema: Schema) -> dict[str, str]:
-    """For each type an attribute whose value all events of an answer share; empty where there is none."""
+    """For each type, an attribute whose value all events of an answer share; empty if there is none."""
     for place in range(len(parts[0].keys)):
         shared: dict[str, str] = {}
         for part in parts:

@@ -1,4 +1,4 @@
-"""How many steps of its sequence a run has done: told by its state, or by what it marked last."""
+"""The number of steps of its sequence that a run has done, known from its state or from its last marks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def step_behind(labels: Iterable[str], steps: tuple[frozenset[str], ...], done: 
 
 
 def steps_of_states(automaton: CEA, steps: tuple[frozenset[str], ...]) -> tuple[int, ...]:
-    """For each state of an automaton how many steps a run there has done; 0 of those that none is in."""
+    """The number of steps that a run in each state of an automaton has done; 0 for unreachable states."""
     done = dict.fromkeys(automaton.initial, 0)
     waiting = deque(sorted(automaton.initial))
     leaves = leaving(automaton.transitions)

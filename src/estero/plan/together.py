@@ -1,4 +1,4 @@
-"""Several plans over one classified stream: what is asked of events for all of them, and what each reads."""
+"""Several plans over one classified stream: the common classification, and what each plan reads of it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from estero.plan.plan import Classification
 T = TypeVar("T")
 
 _NUMBERS: Final = frozenset({Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.NULL})
-"""Kinds of columns whose values are compared as they are."""
+"""The kinds of columns whose values are compared as they are."""
 
 
 def together(classifications: Sequence[Classification]) -> Classification:
-    """What all of these ask; keys and order are those of the first, the schema has the paths that any reads.
+    """The union of classifications, with the keys and order of the first and a schema of all paths read.
 
-    Its own predicates come first, and so keep their bits. Raises ValueError where others have other keys.
+    The predicates of the first come first, and so keep their bits. Raises ValueError if others have other
+    keys.
     """
     first = classifications[0]
     if any(classification.keys not in ((), first.keys) for classification in classifications):
@@ -38,12 +39,12 @@ def together(classifications: Sequence[Classification]) -> Classification:
 
 
 def reading_of(known: Classification, checked: Collection[str] | None = None) -> tuple[object, ...]:
-    """What classifications have in common that can be asked `together`.
+    """The part that classifications must have in common to be evaluated `together`.
 
     Values that are compared by their hashes are the same whatever else is compared, and so are numbers of
-    columns, but for those that are `checked`, as not all of theirs have 64 bits; None: all may be. Others
-    are not: times are in nanoseconds where some time is, and what may overflow is computed for events that
-    matter alone.
+    columns, except those in `checked`, because not all of theirs have 64 bits (None: all may be checked).
+    Other values are not: times are in nanoseconds if some time is, and values that may overflow are computed
+    only for events that matter.
     """
     kinds = known.schema.column_kinds
     own = tuple(

@@ -1,4 +1,4 @@
-"""Automata and q-trees as SVG: in a file, or as a part of a page, in the style of what is around it."""
+"""Automata and q-trees as SVG: in a file, or as part of a page, in the style of its surroundings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from estero.plots.layout import Arc, Point
 from estero.plots.picture import FAINT, INK
 
 MOST_STATES: Final = 120
-"""The most states that are drawn: of more, nothing is seen."""
+"""The largest number of states that are drawn: a larger picture would be illegible."""
 _LEVEL, _GAP, _WIDE = 0.75, 0.3, 0.082
 """Inches: from a node to those below it, between two atoms, and the mean width of a letter."""
 _INCH: Final = 72
@@ -26,7 +26,7 @@ _MARGIN: Final = 6
 _HEAD: Final = 8
 """The length of an arrow's head."""
 _STEP: Final = 8
-"""Every eighth point of an arc is drawn: a smooth line needs no more."""
+"""The step between drawn points of an arc: a smooth line needs no more."""
 
 
 _STYLE: Final = f"""
@@ -54,7 +54,7 @@ def drawn_alone(drawn: CEA | QTreeOfAtoms) -> str:
 
 
 def drawn_inline(drawn: CEA | QTreeOfAtoms) -> Html:
-    """The same as a part of a page, with what is too long for an arc below; or that it is too large."""
+    """The same as part of a page, with texts too long for an arc below; or a note that it is too large."""
     if isinstance(drawn, QTreeOfAtoms):
         return element("div", _q_tree(drawn).svg(), class_="picture")
     if drawn.states > MOST_STATES:
@@ -85,7 +85,7 @@ def _q_tree(drawn: QTreeOfAtoms) -> _Picture:
 
 @dataclass(slots=True)
 class _Picture:
-    """What is drawn until now, one layer above the other, and the box around it."""
+    """The layers drawn so far, and the box around them."""
 
     arcs: list[Html] = field(default_factory=list)
     texts: list[Html] = field(default_factory=list)
@@ -129,7 +129,7 @@ class _Picture:
         self.said.append(f"State {state}{kind}.")
 
     def draw_node(self, node: Node, atoms: Sequence[str], places: Mapping[int, Point]) -> str:
-        """Draws a node and all below it; returns what it is called."""
+        """Draws a node and all below it; returns its name."""
         x, y = _placed(places[id(node)])
         if isinstance(node, Leaf):
             atom = atoms[node.atom]
@@ -157,7 +157,7 @@ class _Picture:
         return f'<?xml version="1.0" encoding="utf-8"?>\n{self.svg(alone=True)}\n'
 
     def svg(self, *, alone: bool = False) -> Html:
-        """The picture; `alone` it has its own style, on white."""
+        """The picture; with `alone` it has its own style, on white."""
         xs, ys = zip(*self.corners, strict=True)
         left, top = min(xs) - _MARGIN, min(ys) - _MARGIN
         width, height = max(xs) + _MARGIN - left, max(ys) + _MARGIN - top
@@ -198,7 +198,7 @@ def _text(x: float, y: float, said: str, style: str | None) -> Html:
 
 
 def _placed(point: Point) -> Point:
-    """The place in the picture of one in inches, upwards."""
+    """The position in the picture of a point in inches, whose axis points upwards."""
     return point[0] * _INCH, -point[1] * _INCH
 
 
@@ -211,7 +211,7 @@ def _written(points: Sequence[Point]) -> str:
 
 
 def _place_nodes(node: Node, atoms: Sequence[str], left: float, y: float, places: dict[int, Point]) -> float:
-    """Places a node and all below it, in inches, by their identity; returns their width together."""
+    """Positions a node and all below it, in inches, by their identity; returns their total width."""
     if isinstance(node, Leaf):
         width = len(atoms[node.atom]) * _WIDE
         places[id(node)] = left + width / 2, y

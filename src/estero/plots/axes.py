@@ -1,4 +1,4 @@
-"""What pictures of complex events share: marked events, the frame around them, their caption and legend."""
+"""The common parts of pictures of complex events: marks, frame, caption and legend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKERS: Final = "os^DvP"
 
 
 def draw_marks(axes: Axes, x: Places, y: Places, *, number: int, label: str, size: float) -> None:
-    """The events that the label with this number marks, in its colour."""
+    """Draws the events that the label with this number marks, in its colour."""
     axes.plot(
         x,
         y,
@@ -37,7 +37,7 @@ def draw_marks(axes: Axes, x: Places, y: Places, *, number: int, label: str, siz
 
 
 def draw_frame(axes: Axes, *, grid: Literal["x", "both"]) -> None:
-    """An axis below without a box around, and a grid behind all that is drawn."""
+    """Draws an axis below without a box around, and a grid behind everything."""
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(FAINT)
@@ -47,7 +47,7 @@ def draw_frame(axes: Axes, *, grid: Literal["x", "both"]) -> None:
 
 
 def draw_caption(axes: Axes, title: str | None, drawn: int, hidden: int) -> None:
-    """The title, and how many complex events are drawn and how many are not."""
+    """Draws the title, and the numbers of complex events that are drawn and that are not."""
     said = "No complex events" if not drawn else f"{drawn:,} complex event{'s' if drawn > 1 else ''}"
     said = f"The first {said}; {hidden:,} more not shown" if hidden else said
     lines = said if title is None else f"{title}\n{said}"
@@ -55,7 +55,7 @@ def draw_caption(axes: Axes, title: str | None, drawn: int, hidden: int) -> None
 
 
 def draw_legend(axes: Axes, handles: Mapping[str, Any]) -> Legend | None:
-    """The labels, by what is drawn of them, above the axes; none where there are none."""
+    """Draws the labels with their symbols above the axes; nothing if there are none."""
     if not handles:
         return None
     return axes.legend(
@@ -73,7 +73,7 @@ def draw_legend(axes: Axes, handles: Mapping[str, Any]) -> Legend | None:
 
 
 def draw_scale(axes: Axes, places: Places, *, dates: bool, unit: str) -> None:
-    """Ticks for these places on the axis below: dates, or whole numbers of a unit."""
+    """Sets ticks for these positions on the axis below: dates, or whole numbers of a unit."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 

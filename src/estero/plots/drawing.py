@@ -1,4 +1,4 @@
-"""Where the parts of a drawn automaton stand: states, arcs and what is written on them, in inches.
+"""The positions of the parts of a drawn automaton: states, arcs and their texts, in inches.
 
 Nothing here draws: `estero.plots.automaton` does.
 """
@@ -22,7 +22,7 @@ RADIUS, GAP = 0.23, 0.62
 LINE, LETTER = 0.175, 0.072
 """Inches: the height of a line of text, and the mean width of a letter."""
 LONGEST = 26
-"""A predicate with more letters is named p0, p1, … and spelled out below the picture."""
+"""The length above which a predicate is named p0, p1, … and spelled out below the picture."""
 LOOP = 0.75
 _STEPS = 160
 """Inches from a state's middle to the top of its loop."""
@@ -30,7 +30,7 @@ _STEPS = 160
 
 @dataclass(frozen=True, slots=True)
 class ArcText:
-    """One line on an arc: a predicate or, as `marking`, the labels; `faint` where nothing is marked."""
+    """One line on an arc: a predicate or, as `marking`, the labels; `faint` if nothing is marked."""
 
     text: str
     marking: bool = False
@@ -42,9 +42,9 @@ Texts = Mapping[Arc, Sequence[ArcText]]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An automaton laid out: the places of its states and arcs, the lines on each arc and their middle.
+    """An automaton laid out: the positions of its states and arcs, the lines on each arc and their middle.
 
-    `legend` is what stands below: long predicates by their short names.
+    `legend` is the text below: long predicates by their short names.
     """
 
     places: Layout
@@ -80,7 +80,7 @@ class Drawing:
 
 
 def _texts(cea: CEA) -> tuple[dict[Arc, list[ArcText]], list[str]]:
-    """The lines of each arc, and what is said below the picture, long predicates first."""
+    """The lines of each arc, and the text below the picture, long predicates first."""
     spelled = [str(_without_streams(predicate)) for predicate in cea.predicates]
     names = [text if len(text) <= LONGEST else f"p{i}" for i, text in enumerate(spelled)]
     texts: dict[Arc, list[ArcText]] = {}
@@ -100,7 +100,7 @@ def _texts(cea: CEA) -> tuple[dict[Arc, list[ArcText]], list[str]]:
 
 
 def _without_streams(predicate: EventPredicate) -> EventPredicate:
-    """The predicate without ``S>R`` where ``R`` is there: a picture need not repeat the stream."""
+    """The predicate without ``S>R`` next to ``R``: a picture need not repeat the stream."""
     types = [
         kind for kind in predicate.types if kind.rpartition(">")[2] not in predicate.types or ">" not in kind
     ]
@@ -132,7 +132,7 @@ def _column_places(column: Sequence[int], texts: Texts) -> list[float]:
 
 
 def _curve(way: Sequence[Point]) -> list[Point]:
-    """A smooth line through the points of a way, level at each; one column back it swings below."""
+    """A smooth line through the points of a path, level at each; one column back it swings below."""
     if len(way) == 2 and way[1][0] < way[0][0]:
         (x0, y0), (x1, y1) = way
         return _bezier((x0, y0), (x0 - 0.2, y0 - 0.9), (x1 + 0.2, y1 - 0.9), (x1, y1))
@@ -144,7 +144,7 @@ def _curve(way: Sequence[Point]) -> list[Point]:
 
 
 def _labels_apart(places: Layout, texts: Texts) -> dict[Arc, Point]:
-    """Where the labels stand: each at its place, or elsewhere on its arc if another one is in the way."""
+    """The positions of the labels: their own, or elsewhere on the arc if another one is in the way."""
     sizes = {arc: (width_of(lines), len(lines) * LINE) for arc, lines in texts.items()}
     placed: dict[Arc, Point] = {}
     for arc in sorted(texts, key=lambda arc: (arc[0] != arc[1], arc[0] > arc[1])):
@@ -167,7 +167,7 @@ def _labels_apart(places: Layout, texts: Texts) -> dict[Arc, Point]:
 
 
 def _overlap(place: Point, size: Point, others: Sequence[tuple[Point, Point]]) -> float:
-    """How much of the other boxes a box covers, in square inches."""
+    """The area of the other boxes that a box covers, in square inches."""
     total = 0.0
     for middle, other in others:
         wide, high = ((size[i] + other[i]) / 2 - abs(place[i] - middle[i]) for i in (0, 1))

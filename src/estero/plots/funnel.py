@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BAR_HEIGHT = 0.5
-"""Inches that a step takes."""
+"""The height of a step in inches."""
 
 
 @checked
 def plot_funnel(funnel: pa.Table) -> Picture:
     """Bars from top to bottom, in the order of the table; its columns are those of `Funnel`.
 
-    ValueError for a table without them.
+    Raises ValueError for a table without them.
     """
     from matplotlib.figure import Figure
 

@@ -1,7 +1,7 @@
-"""Where the states of an automaton stand, and the way of its arcs (layers, as Sugiyama, Tagawa and Toda).
+"""The positions of the states of an automaton, and the paths of its arcs (Sugiyama, Tagawa and Toda).
 
-States stand in columns by their longest way from an initial state; an arc over several columns gets a
-bend in each of them, so that it goes around the states there. Few states, so plain loops will do.
+States are in columns by their longest path from an initial state; an arc over several columns gets a bend in
+each of them, so that it goes around the states there. There are few states, so plain loops suffice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Stop:
-    """A place in a column: a state, or the bend of an arc."""
+    """An element of a column: a state, or the bend of an arc."""
 
     column: int
     state: int | None = None
@@ -41,12 +41,12 @@ class _Stop:
 
 
 def columns(states: int, initial: Sequence[int], arcs: Sequence[Arc]) -> list[int]:
-    """The column of each state: its longest way from an initial one, without the arcs that lead back."""
+    """The column of each state: its longest path from an initial one, without the arcs that lead back."""
     following: list[list[int]] = [[] for _ in range(states)]
     for source, target in arcs:
         if source != target:
             following[source].append(target)
-    # Depth first, without recursion: an arc leads back where its target is on the way to its source.
+    # Depth first, without recursion: an arc leads back if its target is on the path to its source.
     todo = [(state, False) for state in reversed([*sorted(initial), *range(states)])]
     seen, way, done = set[int](), set[int](), list[int]()
     forward: dict[int, list[int]] = {}
@@ -68,7 +68,7 @@ def columns(states: int, initial: Sequence[int], arcs: Sequence[Arc]) -> list[in
 
 
 def layout(column: Sequence[int], arcs: Sequence[Arc], xs: Sequence[float]) -> Layout:
-    """Heights for states and bends such that few arcs cross; `xs` are the places of the columns."""
+    """Heights for states and bends such that few arcs cross; `xs` are the positions of the columns."""
     state_stops = [_Stop(c, state=state) for state, c in enumerate(column)]
     chains = {(s, t): _chain(state_stops[s], state_stops[t], (s, t)) for s, t in arcs if s != t}
     layers: list[list[_Stop]] = [[] for _ in xs]
@@ -95,7 +95,7 @@ def _chain(source: _Stop, target: _Stop, arc: Arc) -> list[_Stop]:
 def _ordered(
     layers: Sequence[list[_Stop]], near: Mapping[_Stop, list[_Stop]], links: Sequence[tuple[_Stop, _Stop]]
 ) -> list[list[_Stop]]:
-    """The columns sorted by the mean place of their neighbours, back and forth; the best of all sweeps."""
+    """The columns sorted by the mean position of their neighbours, back and forth; the best of all sweeps."""
     current = [list(layer) for layer in layers]
     best, fewest = current, _crossings(current, links)
     for sweep in range(SWEEPS):
@@ -129,7 +129,7 @@ def _crossings(layers: Sequence[Sequence[_Stop]], links: Sequence[tuple[_Stop, _
 
 
 def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]]) -> dict[_Stop, float]:
-    """Each stop drawn to its neighbours, never nearer to those beside it than they have space for."""
+    """Moves each stop towards its neighbours, keeping enough space to those beside it."""
     height = {stop: -float(i) for layer in layers for i, stop in enumerate(layer)}
     for _ in range(30):
         for layer in layers:
@@ -139,7 +139,7 @@ def _heights(layers: Sequence[Sequence[_Stop]], near: Mapping[_Stop, list[_Stop]
 
 
 def _apart(wanted: Sequence[float], extents: Sequence[float]) -> list[float]:
-    """Descending places as near to the wanted ones as the spaces allow (least squares, by pooling)."""
+    """Descending positions as near to the wanted ones as the spaces allow (least squares, by pooling)."""
     below = [0.0]
     for above, here in pairwise(extents):
         below.append(below[-1] + above + here)

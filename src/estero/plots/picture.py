@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INK, FAINT, GRID, SHADE, BAR = "#22262e", "#8a919e", "#e4e7ec", "#f5f6f8", "#c3c9d3"
 WIDTH = 9.6
-"""Inches that a picture is wide, unless what it shows says otherwise."""
+"""The default width of a picture in inches."""
 
 _STYLE: Any = {
     "svg.hashsalt": "estero",
@@ -34,14 +34,14 @@ _STYLE: Any = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """Has Matplotlib draw in the house's style inside the block, whichever style the user has set."""
+    """Makes Matplotlib draw in Estero's style inside the block, whatever style the user has set."""
     from matplotlib import style
 
     return style.context(["default", _STYLE])
 
 
 _MOST_DRAWN = 1_000_000
-"""The most complex events in a picture."""
+"""The largest number of complex events in a picture."""
 
 
 @checked
@@ -54,7 +54,7 @@ class Picture:
     def save(self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None) -> None:
         """Writes it to a path, by its suffix (svg, png, pdf), or to an open binary file as `format`.
 
-        ValueError for an unknown format, OSError where the path cannot be written (`output_file`).
+        Raises ValueError for an unknown format, OSError if the path cannot be written (`output_file`).
         """
         drawn = self._drawn(_format_of(target) if format is None else format)
         if isinstance(target, str | PathLike):
@@ -75,7 +75,7 @@ class Picture:
 
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         file = BytesIO()
-        for text in self.figure.findobj(Text):  # XML has no place for control characters
+        for text in self.figure.findobj(Text):  # XML does not allow control characters
             text.set_text(legible(text.get_text(), lines=True))
         with styled():
             self.figure.savefig(file, format=kind, dpi=160, facecolor="white", metadata=undated.get(kind))
@@ -96,7 +96,7 @@ def _format_of(target: str | PathLike[str] | BinaryIO) -> str:
 
 
 def drawable(limit: int) -> int:
-    """How many complex events are drawn; ValueError for less than none, and for what no picture shows."""
+    """The number of complex events to draw; ValueError for fewer than 0 or more than a picture shows."""
     if not 0 <= limit <= _MOST_DRAWN:
         raise ValueError(f"a picture shows 0 to {_MOST_DRAWN:,} complex events, not {limit}")
     return limit

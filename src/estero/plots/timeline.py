@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEIGHT = 9.0
-"""The most that the lanes take together, in inches."""
+"""The largest total height of the lanes, in inches."""
 
 
 class ShownEvent(Protocol):
@@ -60,7 +60,7 @@ class ShownAnswer(Protocol):
     def __iter__(self) -> Iterator[ShownEvent]: ...
 
     def count(self) -> int:
-        """How many complex events there are."""
+        """The number of complex events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class _Timeline:
 
     @property
     def depth(self) -> int:
-        """How many lanes there are."""
+        """The number of lanes."""
         return max((stop for _, _, stop in self.groups), default=1)
 
 
@@ -159,7 +159,7 @@ def _marked(complex_event: ShownEvent) -> dict[int, list[str]]:
 
 
 def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
-    """The time of every drawn position as a number, or None where one is not known.
+    """The time of every drawn position as a number, or None if one is not known.
 
     The time column is an attribute that agrees with the known times wherever both are there.
     """
@@ -189,14 +189,14 @@ def _times(shown: Sequence[ShownEvent]) -> dict[int, float] | None:
 
 
 def _number(value: Any) -> float | None:
-    """A time as a number on an axis: days since 1970 for timestamps (in UTC), ticks as they are."""
+    """A time as a number on an axis: days since 1970 for timestamps (in UTC), ticks unchanged."""
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() / 86400
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _lanes(rows: Sequence[_Row]) -> tuple[tuple[tuple[int, _Row], ...], tuple[tuple[str, int, int], ...]]:
-    """Each row with the first lane of its partition where it overlaps nothing, and each partition's lanes."""
+    """Each row with the first free lane of its partition, and the lanes of each partition."""
     span = max((row.last for row in rows), default=0) - min((row.first for row in rows), default=0)
     groups: list[tuple[str, int, int]] = []
     placed: list[tuple[int, _Row]] = []
@@ -213,7 +213,7 @@ def _lanes(rows: Sequence[_Row]) -> tuple[tuple[tuple[int, _Row], ...], tuple[tu
 
 
 def _draw_rows(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
-    """The bars, then the marked events on them, as large as the lanes and the events side by side allow."""
+    """Draws the bars, then the marked events on them, as large as lanes and neighbouring events allow."""
     size = max(3.0, min(7.5, 72 * lane_height * 0.36, _spacing([row for _, row in timeline.rows])))
     for lane, row in timeline.rows:
         axes.plot(
@@ -232,7 +232,7 @@ def _spacing(rows: Sequence[_Row]) -> float:
 
 
 def _draw_frame(axes: Axes, timeline: _Timeline, lane_height: float) -> None:
-    """The axis below, the partitions at the left with every second one shaded."""
+    """Draws the axis below and the partitions at the left, with every second one shaded."""
     axes.set_ylim(timeline.depth - 0.4, -0.6)
     axes.margins(x=0.02)
     places = [place for _, row in timeline.rows for place in (row.first, row.last)]

@@ -1,4 +1,4 @@
-"""A numeric attribute along the stream, and on it the marked events of complex events."""
+"""A numeric attribute along the stream, with the marked events of complex events on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Values = Callable[[str, int, int], pa.Table]
 
 MOST_PANELS = 6
 _POINTS = 4_000
-"""Longer lines are drawn by the least and the greatest value of each of half as many parts."""
+"""The number of points above which a line is drawn by the extremes of each of half as many parts."""
 _LINES = ("-", "--", ":", "-.")
 
 
@@ -113,7 +113,7 @@ def _panels(drawn: Sequence[ShownEvent], table: pa.Table) -> list[_Panel]:
 
 
 def _places(table: pa.Table, clock: Any) -> Floats:
-    """Where events are on the axis: days since 1970, ticks, or positions."""
+    """The positions of events on the axis: days since 1970, ticks, or positions in the stream."""
     places: Floats = table["position" if clock is None else "time"].to_numpy().astype(np.float64)
     if _is_date(clock):
         places /= {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[clock.unit] * 86_400

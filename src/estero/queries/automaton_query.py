@@ -29,7 +29,7 @@ from estero.theory.rational import either
 from estero.theory.to_formula import automaton_outline, automaton_to_formula
 
 Given = tuple[object, ...]
-"""A transition: from one or more states, on an event, marked with labels, to a state; what is compared."""
+"""A transition: state or states, event, labels, target state, and optionally a comparison."""
 _GATHERS: Final = "this automaton gathers runs, which no pattern writes in one way"
 
 

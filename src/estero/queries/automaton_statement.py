@@ -32,8 +32,8 @@ class AutomatonStatement(PatternStatement):
     """The statement of an automaton that was given directly; it prints as an equivalent query in CEQL.
 
     If there is none, or it would be too long, it prints as a list of the automaton's transitions, and
-    `reason` says so. `residuals` are distances that its transitions ask for. If it is `filtered`, the filter
-    around the pattern stands beside the automaton.
+    `reason` gives the reason. `residuals` are distances that its transitions require. If it is `filtered`,
+    the filter around the pattern stands beside the automaton.
     """
 
     automaton: CEA | Chain | PCEA = field(kw_only=True)
@@ -84,10 +84,10 @@ class AutomatonStatement(PatternStatement):
         return Compiled(intervals_only(machine) if interval else machine, left)
 
     def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
-        """Everything in which the query does not fit a schema; without one, whatever the events are."""
+        """All errors of the query for a schema; without one, those for any events."""
         errors = super()._errors(schema, type_column)
         if schema is None or isinstance(self.automaton, CEA) or self.reason is None:
-            return errors  # a text has the comparisons in it
+            return errors  # a text contains the comparisons
         unfit: dict[str, QueryError] = {}
         for pair in pairs_compared(self.automaton):
             for error in check_query(QueryTree(pair), schema):

@@ -45,10 +45,10 @@ class Automaton:
     machine: CEA | Chain | PCEA
     filters: tuple[str, ...] = ()
     steps: tuple[tuple[Hidden, str], ...] = ()
-    """The distances that transitions with these hidden labels ask for."""
+    """The distances that transitions with these hidden labels require."""
     strategy: str = "ALL"
     beside: Clauses = ()
-    """The clauses behind the pattern, and what `filters` say by labels."""
+    """The clauses after the pattern, and the filters in terms of labels."""
     select: str = field(default="*", compare=False)
     unsaid: tuple[str, ...] = ()
     """The facts that neither transitions nor clauses state."""
@@ -68,7 +68,7 @@ class Automaton:
         asked = conjoined(condition for residual in left if (condition := _of_labels(residual)) is not None)
         condition = None if asked is None else _as_written(asked, plan)
         unsaid = [
-            f"{plan.said(residual)}: no labels say of which events it is asked"
+            f"{plan.said(residual)}: no labels tell which events it is about"
             for residual in left
             if _of_labels(residual) is None
         ]
@@ -114,13 +114,13 @@ class Automaton:
 
     @property
     def initial(self) -> tuple[str, ...] | None:
-        """The states in which runs begin; None where transitions from no state begin them."""
+        """The states in which runs begin; None if transitions from no state begin them."""
         machine = self.machine
         return tuple(map(str, sorted(machine.initial))) if isinstance(machine, CEA) else None
 
     @property
     def final(self) -> tuple[str, ...]:
-        """The states in which runs accept, as `transitions` name them."""
+        """The states in which runs accept, under the names that `transitions` use."""
         machine = parted(self.machine) if isinstance(self.machine, PCEA) else self.machine
         names = self.states if isinstance(machine, CEA) else machine.states
         return tuple(names[state] for state in sorted(machine.final))

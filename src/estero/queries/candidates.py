@@ -1,4 +1,4 @@
-"""A note on filters that are asked of very many complex events before a strategy chooses among them."""
+"""A note on filters that are checked on very many complex events before a strategy chooses among them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
 
 UNKNOWN: Final = Layout(Schema(shared={}), type_column="type", tick_ns=1)
-"""The layout of events of which nothing is known."""
+"""The layout of unknown events."""
 
 
 def may_list_many(tree: QueryTree) -> bool:
-    """Whether a query may have such a filter, so that its plan has to be asked."""
+    """Whether a query may have such a filter, so that its plan has to be examined."""
     chooses = tree.strategy not in (Strategy.ALL, Strategy.STRICT)
     filters = (node.condition for node in tree.pattern.walk() if isinstance(node, Filter))
     return chooses and any(map(_is_of_sets, filters)) and leaving_out(tree) is not None
@@ -30,7 +30,7 @@ def many_candidates(plan: Plan) -> Iterator[str]:
     if asked is None or iteration is None or plan.selects_in_kernel or not may_list_many(plan.tree):
         return
     yield (
-        f"{plan.said(asked)} is asked of each complex event before {plan.strategy.value} chooses, and "
+        f"{plan.said(asked)} is checked on each complex event before {plan.strategy.value} chooses, and "
         f"{shortened(iteration)} may leave out any event: n events can give 2^n at one end; "
         "steps that leave nothing out, such as A+[NOT A], give few"
     )

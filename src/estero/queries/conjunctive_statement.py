@@ -22,8 +22,8 @@ from estero.queries.statement import Statement, raise_first
 class ConjunctiveStatement(Statement):
     """The statement of a conjunctive query.
 
-    `conjunctive` is its tree. `tree` is that of a pattern with the same types, labels and clauses, which says
-    nothing of what the atoms share.
+    `conjunctive` is its tree. `tree` is that of a pattern with the same types, labels and clauses, which does
+    not represent the values that atoms share.
     """
 
     made_by = "conjunctive"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from estero.answers.answer import Answer
 
 _READY: Final = "_ready"
-"""Where a statement keeps what its check has lowered, until it is planned for the same schema."""
+"""The key under which a statement keeps its lowered form after a check, until it is planned."""
 EVENT = "Event"
 """The type of all events: what their category is, is a condition."""
 _ONE_EVENT: Final = QueryTree(As(EventType(EVENT), "1"), (SelectItem("1"),))
@@ -39,7 +39,7 @@ class EqlStatement(Statement):
     """The statement of a query in EQL; `eql` is its tree.
 
     `tree` has the labels, which are the numbers of the stages, from 1, and no conditions: those depend on the
-    columns of the events. A key has at most so many samples.
+    columns of the events. The number of samples for a key is limited.
     """
 
     made_by = "eql"
@@ -56,7 +56,7 @@ class EqlStatement(Statement):
 
     @classmethod
     def of_tree(cls, eql: EqlTree, max_samples_per_key: int = 1) -> EqlStatement:
-        """The statement of what was read; `QueryError` for several samples of what is none."""
+        """The statement of a parsed tree; `QueryError` for several samples if it is not a sample."""
         query = eql.query
         if max_samples_per_key > 1 and not isinstance(query, Sample):
             what = "single events" if isinstance(query, EventQuery) else "a sequence"
@@ -80,7 +80,7 @@ class EqlStatement(Statement):
         return "" if most == 1 else f", max_samples_per_key={most}"
 
     def taken(self, answer: Answer) -> Answer:
-        """What the pipes take of an answer, one after the other; ``tail`` counts it at once."""
+        """The part of an answer that the pipes take, one after the other; ``tail`` counts it at once."""
         for pipe in self.eql.pipes:
             if pipe.name == "head":
                 answer = answer.limit(pipe.count)
@@ -90,7 +90,7 @@ class EqlStatement(Statement):
         return answer
 
     def refuse_pipes(self) -> None:
-        """Raises `QueryError` for a pipe, which is a part of the whole answer."""
+        """Raises `QueryError` for a pipe, which takes a part of the whole answer."""
         for pipe in self.eql.pipes[:1]:
             raise QueryError(
                 f"{pipe.name} takes a part of a whole answer, and here is none",
@@ -165,7 +165,7 @@ def _items(eql: EqlTree) -> Iterator[EventQuery | Item]:
 
 
 def _without(plan: Plan, hidden: Collection[str]) -> Plan:
-    """The plan that does not show some attributes."""
+    """The plan without some attributes in its output."""
     if not hidden:
         return plan
     shown = (
@@ -180,7 +180,7 @@ def _kind_of(lowering: Lowering, attribute: e.Attribute) -> Kind:
 
 
 def _with_type(schema: Schema, type_column: str | None) -> Schema:
-    """The schema in which the type is an attribute like others."""
+    """The schema in which the type is an ordinary attribute."""
     if type_column is None or type_column in schema.column_kinds:
         return schema
     types = {name: {**attributes, type_column: Kind.STRING} for name, attributes in schema.types.items()}
@@ -195,12 +195,12 @@ def _of_one_type(schema: Schema, event: str) -> Schema:
 
 @dataclass(slots=True)
 class _Last:
-    """The schema that was asked for last, of one type: rules of a set are planned one after another."""
+    """The latest schema, of one type: rules of a set are planned one after another."""
 
     known: tuple[Schema, str, Schema] | None = None
 
     def flat(self, schema: Schema, event: str) -> Schema:
-        """The schema of one type, the same object for the same one."""
+        """The schema of one type, the same object for equal ones."""
         known = self.known
         if known is None or known[0] is not schema or known[1] != event:
             known = self.known = schema, event, _of_one_type(schema, event)

@@ -1,6 +1,6 @@
-"""Whether two queries have the same complex events on every stream, or one all those of the other.
+"""Equivalence and inclusion of queries: the same complex events on every stream, or all those of the other.
 
-What decides it is theory/equivalence.py.
+theory/equivalence.py decides it.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _query(given: Query | Built | str) -> Query:
 
 
 def _side(query: Query) -> Side:
-    """The part of a query that is compared; raises ValueError where its automaton alone does not decide."""
+    """The compared part of a query; raises ValueError if its automaton alone does not determine it."""
     statement = query.statement
     if not isinstance(statement, PatternStatement):
         raise ValueError(f"only queries with a pattern can be compared, not {query}")  # noqa: TRY004
@@ -147,7 +147,7 @@ def _side(query: Query) -> Side:
         raise ValueError(f"{_ONE_EVENT} automaton compares events:\n{query}")  # noqa: TRY004
     compiled = statement.compiled()
     if any(any(lacking(predicate)) for predicate in compiled.automaton.predicates):
-        raise ValueError(f"{_ONE_EVENT} query asks what did not happen: {query}")
+        raise ValueError(f"{_ONE_EVENT} query requires an absence: {query}")
     if compiled.residuals:
         condition = compiled.residuals[0].condition
         raise ValueError(f"{_ONE_EVENT} query compares events with each other: {condition} in {query}")

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from estero.markup.html import Html
 
 _MOST_LETTERS: Final = 100_000
-"""The most characters of a section that a notebook shows."""
+"""The largest number of characters of a section that a notebook shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The explanation of one query.
 
-    `sql` is the statement for DuckDB, and `read` says what is read of the events; without events there is
-    neither. `tasks` says how tasks on Spark divide the work on a DataFrame; without it, on a batch.
+    `sql` is the statement for DuckDB, and `read` describes what is read of the events; without events there
+    is neither. `tasks` describes how tasks on Spark divide the work on a DataFrame; without it, on a batch.
     """
 
     plan: Plan
@@ -145,6 +145,6 @@ def _kept(plan: Plan) -> str:
 
 
 def _predicate_lines(predicates: Iterable[EventPredicate]) -> Iterator[str]:
-    """The predicates with their bits, a line each."""
+    """The predicates with their bits, one per line."""
     for bit, predicate in enumerate(predicates):
         yield f"b{bit}  {predicate}{' (known by its position)' if predicate == FIRST else ''}"

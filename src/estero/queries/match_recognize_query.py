@@ -1,4 +1,4 @@
-"""The query whose complex events the matches of a statement with MATCH_RECOGNIZE are among."""
+"""The query whose complex events include the matches of a statement with MATCH_RECOGNIZE."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def from_match_recognize(text: str, /) -> Query:
     words = words_of(text[only.source.start : only.source.end])
     if not words or not words[0].is_name or any(not word.is_name for word in words):
         raise QueryError(
-            "a query reads the rows of a table, and MATCH_RECOGNIZE stands behind something else",
+            "a query reads the rows of a table, and MATCH_RECOGNIZE follows something else",
             text=text,
             span=only.source,
             found=text[only.source.start : only.source.end],

@@ -1,4 +1,4 @@
-"""Values for the parameters of a query: what users hand in → constants, numbers, windows and lists.
+"""Values for the parameters of a query: Python values → constants, numbers, windows and lists.
 
 Values are bound into the tree, never into the text, so nothing in them can be read as a part of the query.
 """
@@ -41,7 +41,7 @@ from estero.language.tree.schema import Kind
 Tree = TypeVar("Tree")
 
 FEW: Final = 1_000
-"""The longest list whose values are printed with the query; of a longer one its name is."""
+"""The longest list whose values are printed with the query; for a longer one its name is printed."""
 
 _ANOTHER: Final = {
     "number": "a whole number, such as 5",
@@ -58,7 +58,7 @@ def names_of(tree: object) -> tuple[str, ...]:
 
 
 def bound(tree: Tree, values: Mapping[str, object], text: str) -> Tree:
-    """The tree with values in the place of parameters; others stay open.
+    """The tree with values in place of parameters; others stay open.
 
     Raises `QueryError`, with the place in `text`, for a value that cannot take the place of its parameter,
     and for the name of an unknown parameter.
@@ -84,7 +84,7 @@ def bound(tree: Tree, values: Mapping[str, object], text: str) -> Tree:
 
 
 def refuse_open(tree: object, text: str) -> list[QueryError]:
-    """The error of a query with parameters that have no value, in a list; an empty list if all have one."""
+    """The error of a query with parameters that have no value, in a list; empty if all have one."""
     missing = list(opened(tree))
     if not missing:
         return []
@@ -154,7 +154,7 @@ def _window(parameter: OpenWindow | e.Parameter, value: object, refuse: Any) -> 
 
 
 def _constant(value: object, refuse: Any) -> Value:
-    """The constant that a value of Python, NumPy or pandas is."""
+    """The constant for a value of Python, NumPy or pandas."""
     plain = _plain(value)
     if plain is None:
         raise refuse("constant", "NULL equals nothing: write IS NULL in the query")
@@ -178,11 +178,11 @@ def kind_of(value: object) -> Kind | None:
 
 
 class _TooFine:
-    """In place of a time with nanoseconds, which no constant has."""
+    """The stand-in for a time with nanoseconds, which no constant has."""
 
 
 class _TooLong:
-    """In place of a decimal with more digits than a constant has."""
+    """The stand-in for a decimal with more digits than a constant can have."""
 
 
 def _number(value: Decimal) -> object:
@@ -194,7 +194,7 @@ def _number(value: Decimal) -> object:
 
 
 def _plain(value: object) -> object:
-    """The constant for a value of Python, NumPy or pandas; other values stay as they are."""
+    """The constant for a value of Python, NumPy or pandas; other values unchanged."""
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if getattr(value, "shape", None) == () and kind in "mM" and kind:
         return _of_ticks(value, kind)
@@ -239,7 +239,7 @@ def _of_ticks(value: Any, kind: str) -> object:
 
 
 def value_in(text: str) -> object:
-    """The value that a text writes: a constant of the language, a list in JSON, or else the text itself.
+    """The value written in a text: a constant of the language, a list in JSON, or else the text itself.
 
     >>> value_in("5"), value_in("0.5"), value_in("INTC"), value_in("'5'"), value_in("[1, 2]")
     (5, 0.5, 'INTC', '5', [1, 2])
@@ -272,7 +272,7 @@ def _list(parameter: e.ListOf, value: object, refuse: Any) -> e.ListOf | tuple[e
     kinds = {kind_of(value) for value in values}
     if kinds == {Kind.INT, Kind.FLOAT}:
         kinds = {Kind.FLOAT}
-        if all(map(_is_float, values)):  # else they stay: no float equals some of the integers
+        if all(map(_is_float, values)):  # else unchanged: no float equals some of the integers
             values = tuple(map(float, cast("tuple[float, ...]", values)))
     if len(kinds) > 1:
         mixed = listed(sorted(kind.value for kind in kinds if kind), "and")
@@ -314,7 +314,7 @@ def _values(value: object, refuse: Any) -> tuple[Value, ...]:
 
 
 def _said(value: object) -> str:
-    """A value in a message; a long one is cut."""
+    """A value for a message; a long one is truncated."""
     if value is None:
         return "None"
     shown = repr(value)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 Distinct = Literal["marks"]
-"""What tells complex events apart, in place of their start, end and marks."""
+"""The property that distinguishes complex events, in place of their start, end and marks."""
 
 
 @checked
@@ -117,7 +117,7 @@ class Query:
 
         ``query("SELECT * WHERE a FILTER a[v > $least] WITHIN $length").bind(least=5, length="5 minutes")``.
         A value takes the place of a constant, never of a piece of text: a number, a string, a truth value,
-        a time or a duration of Python, NumPy or pandas. A parameter behind IN takes a list: any sequence or
+        a time or a duration of Python, NumPy or pandas. A parameter after IN takes a list: any sequence or
         set, an array of Arrow or NumPy, a column of pandas or Polars, of any length; its NULLs are left out.
         For a window the value is a duration, such as "5 minutes" or a timedelta. A time without a zone is
         UTC. Names that are not Python identifiers are given in a dict, `values`.
@@ -152,7 +152,7 @@ class Query:
         """
         said = list(notes(self.tree))
         if may_list_many(self.tree):
-            with suppress(LimitExceeded):  # who runs it is told
+            with suppress(LimitExceeded):  # running it raises the error
                 said += many_candidates(self.statement.plan(UNKNOWN))
         return said
 
@@ -201,7 +201,7 @@ class Query:
             )
         if self.tree.ranking is not None and not scan.is_of_spark:
             if partials:
-                raise ValueError("ORDER BY is of complex events: leave partials=True out")
+                raise ValueError("ORDER BY ranks complex events: leave partials=True out")
             best = self._best(scan, until=until, progress=progress, threads=threads)
             return best if size is None else best.limit(size)
         if scan.is_of_spark:
@@ -239,7 +239,7 @@ class Query:
         return Answer(WithPartialsRun(run, run.partials()))
 
     def _best(self, scan: Scan, **how: Any) -> Answer:
-        """The complex events that ORDER BY and its LIMIT choose of the answer of the query without them."""
+        """The complex events that ORDER BY and its LIMIT choose from the answer of the query without them."""
         answer: Answer = Query(unranked(self.statement)).run(scan, **how)
         number, by, ascending = wanted(self.tree)
         try:
@@ -483,7 +483,7 @@ class Query:
         asked = source.layout
         if schema is not asked.schema:
             asked = replace(asked, schema=schema)
-        if self._remembered(asked) is None:  # else it fits, and to check that takes as long as all the rest
+        if self._remembered(asked) is None:  # else it fits; checking takes as long as all the rest
             raise_first(self._unfit(source, schema))
         return self._fitting_plan(asked)
 
@@ -499,7 +499,8 @@ class Query:
     def _schema(self, source: Source, layout: EventLayout) -> Schema:
         """The schema of a source; warns of types of this query that do not occur.
 
-        Where the layout says which `types` there are, it is closed if one does not occur: that is an error.
+        If the layout lists the possible `types`, the schema is closed if one does not occur, which is an
+        error.
         """
         schema = source.schema
         if schema.closed or schema.shared is None:
@@ -522,24 +523,24 @@ class Query:
 
 
 def on_spark() -> Any:
-    """The module `estero.spark`: it stands above this one, so it is imported by its name when needed."""
+    """The module `estero.spark`: it depends on this one, so it is imported by name when needed."""
     return import_module("estero.spark")
 
 
 def opened(scan: Scan) -> Source:
-    """The source of the events that are given, in this process."""
+    """The source of the given events, in this process."""
     from estero.events.sources import open_source
 
     return open_source(scan.events, scan.layout, scan.csv_options, declared=False)
 
 
 def _are_alike(one: Layout, other: Layout) -> bool:
-    """Whether the plan for events of one layout is that for another."""
+    """Whether the plan for events of one layout serves another."""
     return one == other and (one.schema is other.schema or _order_of(one.schema) == _order_of(other.schema))
 
 
 def _order_of(schema: Schema) -> object:
-    """What == does not see of a schema: the order of columns, and what is inside."""
+    """The parts of a schema that == ignores: the order of columns, and nested fields."""
     order = [(name, list(attributes)) for name, attributes in schema.types.items()]
     return order, list(schema.shared or ()), schema.untyped, schema.nested
 

@@ -1,4 +1,4 @@
-"""What ORDER BY … LIMIT n chooses of all complex events, and the query that finds these."""
+"""The complex events that ORDER BY … LIMIT n chooses, and the query that finds all of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from estero.queries.statement import Statement
 
 
 class Wanted(NamedTuple):
-    """The first `number` complex events by what the text `by` says, those with most of it first.
+    """The first `number` complex events by the value of the text `by`, largest first.
 
-    Where it is `ascending`, those with least come first.
+    With `ascending`, the smallest come first.
     """
 
     number: int
@@ -23,12 +23,12 @@ class Wanted(NamedTuple):
 
 
 def unranked(statement: Statement) -> Statement:
-    """The statement of all complex events of which ORDER BY chooses the best."""
+    """The statement for all complex events, of which ORDER BY chooses the best."""
     return replace(statement, tree=replace(statement.tree, ranking=None, limit=None))
 
 
 def wanted(tree: QueryTree) -> Wanted:
-    """What ORDER BY and its LIMIT ask for, of a query that was checked."""
+    """The ranking that ORDER BY and its LIMIT request in a checked query."""
     by = None if tree.ranking is None else ranked_by(tree, tree.ranking)
     if tree.ranking is None or by is None or tree.limit is None:
         raise TypeError("a query with ORDER BY was not checked")
@@ -36,7 +36,7 @@ def wanted(tree: QueryTree) -> Wanted:
 
 
 def not_shown(tree: QueryTree, error: ValueError) -> QueryError:
-    """The error of a query that orders by what it does not show."""
+    """The error of a query that orders by a value that it does not show."""
     span, by = (NOWHERE, "") if tree.ranking is None else (tree.ranking.by.span, str(tree.ranking.by))
     return QueryError(
         str(error),

@@ -1,4 +1,4 @@
-"""Queries that are built in Python, and run as they are."""
+"""Queries that are built in Python and can be run directly."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class SelectedQuery(builder.QueryBuilder):
     """A query that can be run, and to which clauses can be added: a clause gives a new query."""
 
     def query(self) -> Query:
-        """The `Query`; raises `QueryError` for what is wrong with it."""
+        """The `Query`; raises `QueryError` for mistakes in it."""
         return Query(self)
 
     def bind(self, values: Mapping[str, object] | None = None, /, **named: object) -> Query:
-        """The query with values for its parameters, as `Query.bind` gives it."""
+        """The query with values for its parameters, as from `Query.bind`."""
         return self.query().bind(values, **named)
 
     def run(self, events: object, **layout: Any) -> Answer:
@@ -39,7 +39,7 @@ class SelectedQuery(builder.QueryBuilder):
         return self.query().run(events, **layout)
 
     def explain(self, events: object = None, **layout: Any) -> Explanation:
-        """The explanation of the query, as `Query.explain` gives it; the arguments are its own."""
+        """The explanation of the query, as from `Query.explain`, with the same arguments."""
         return self.query().explain(events, **layout)
 
 

@@ -61,7 +61,7 @@ def sigma(
     (only,) = rules
     query = Query(only.statement())
     if only.unknown_source:
-        warn(f"nothing says which events have the log source {only.unknown_source}: all of them are asked")
+        warn(f"nothing says which events have the log source {only.unknown_source}: the rule applies to all")
     return query
 
 
@@ -75,7 +75,7 @@ def sigma_named(name: str, text: str) -> Query:
 
     rules = rules_in_text(text, options_of())
     unnamed = [rule for rule in rules if not rule.name]
-    number = name.rpartition("-")[2]  # files with several rules without a name count them from 2 on
+    number = name.rpartition("-")[2]  # unnamed rules of one file are numbered from 2
     place = int(number) - 1 if len(unnamed) > 1 and number.isdecimal() else 0
     called = [rule for rule in rules if rule.name == name] or unnamed[place : place + 1]
     if not called:

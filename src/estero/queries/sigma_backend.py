@@ -1,4 +1,4 @@
-"""pySigma's way to queries in CEQL: a backend, which ``sigma convert -t estero`` finds by its name."""
+"""The backend of pySigma for queries in CEQL, which ``sigma convert -t estero`` finds by its name."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from estero.queries.sigma_statement import EVENT, tree_of
 class EsteroBackend(TextQueryBackend):
     """A backend of pySigma that writes queries in CEQL.
 
-    Fields have the names that pipelines give them; names with dots lead into structs. What log sources say is
-    up to pipelines, too. `estero.sigma` does more: it looks at the kinds of columns, so that numbers and
-    texts compare by their text, and knows where raw exports have their fields.
+    Fields have the names that pipelines give them; names with dots lead into structs. Conditions for log
+    sources are up to pipelines, too. `estero.sigma` does more: it reads the kinds of columns, so that numbers
+    and texts compare by their text, and knows the fields of raw exports.
     """
 
     name: ClassVar[str] = "Estero (CEQL)"
@@ -58,7 +58,7 @@ class EsteroBackend(TextQueryBackend):
         method: str | None = None,
         callback: Callable[[SigmaRule | SigmaCorrelationRule, str | None, int, Any, Any], Any] | None = None,
     ) -> list[Any]:
-        """The query for a correlation; the rules that it refers to have gone through the pipeline before."""
+        """The query for a correlation; the pipeline has been applied to the rules that it refers to."""
 
         def refused(message: str, *path: str, expected: str = "", hint: str = "") -> SigmaConversionError:
             del path

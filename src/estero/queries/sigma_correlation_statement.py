@@ -1,4 +1,4 @@
-"""Correlations of rules in Sigma: what several events within a time have in common."""
+"""Correlations of rules in Sigma: several events within a time that have something in common."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from estero.queries.statement import Statement
 
 _NEVER: Final = False
 Located = tuple[Condition | None, Mapped]
-"""What the log source of a rule says, None where it is not asked for, and where its fields are."""
+"""The condition of a rule's log source, None if it is ignored, and the location of its fields."""
 
 
 @dataclass(frozen=True)
 class SigmaCorrelationStatement(Statement):
-    """The statement of a correlation: its rules, what their log sources say, and where fields are."""
+    """The statement of a correlation: its rules, the conditions of their log sources, and their fields."""
 
     made_by = "query"
     rule: Correlation
@@ -67,15 +67,15 @@ class SigmaCorrelationStatement(Statement):
 
 
 def _of_one_type(schema: Schema) -> Schema:
-    """The schema without what its types are called."""
+    """The schema without the names of its types."""
     return Schema(shared=schema.column_kinds, time=schema.time, time_unit=schema.time_unit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lowered:
-    """A correlation over the attributes of a schema, with notes on what it has not.
+    """A correlation over the attributes of a schema, with notes on those that it lacks.
 
-    `conditions` are those of the rules, and `keys` the attributes that groups have in the events of each.
+    `conditions` are those of the rules, and `keys` the attributes of groups in the events of each.
     """
 
     rule: Correlation
@@ -86,7 +86,7 @@ class _Lowered:
 
     @classmethod
     def of(cls, rule: Correlation, sources: Sequence[Located], schema: Schema | None) -> _Lowered:
-        """The correlation; without a schema with the fields by their names."""
+        """The correlation; without a schema, with the fields under their names."""
         conditions: list[Lowered] = []
         notes: dict[str, None] = {}
         keys: list[tuple[Attributed, ...]] = []
@@ -116,11 +116,11 @@ class _Lowered:
 
     @property
     def _complete(self) -> list[tuple[Attributed, ...]]:
-        """The attributes of groups in the events of the rules that have all of them, each once."""
+        """The attributes of groups in the events of those rules that have all of them, without duplicates."""
         return list(dict.fromkeys(keys for keys in self.keys if len(keys) == len(self.rule.groups)))
 
     def tree(self, event: str, time: str) -> QueryTree:
-        """The query; a key that is another attribute in each rule has them as alternatives."""
+        """The query; a key with different attributes in the rules has these as alternatives."""
         names = [[one.name for one in keys] for keys in self._complete]
         brackets = dict.fromkeys(
             tuple(dict.fromkeys(alternatives)) for alternatives in zip(*names, strict=True)
@@ -128,13 +128,13 @@ class _Lowered:
         return windows_tree(self.rule, event, self.conditions, list(brackets), self.counted, time)
 
     def plan(self, layout: Layout, text: str) -> Plan:
-        """The plan for events with a layout; `text` is how the query prints."""
+        """The plan for events with a layout; `text` is what the query prints as."""
         if len(self._complete) > 1:
             return self._plan_in_roles(layout, text)
         return plan_of(self.tree(layout.only_type, layout.schema.time or "time"), layout, text=text)
 
     def _plan_in_roles(self, layout: Layout, text: str) -> Plan:
-        """The plan of a correlation whose groups are other attributes in the events of each rule."""
+        """The plan of a correlation whose groups have different attributes in the events of each rule."""
         rule, event, time = self.rule, layout.only_type, layout.schema.time or "time"
         roles = self._complete
         asked = [condition for condition in self.conditions if not isinstance(condition, bool)]
@@ -173,7 +173,7 @@ class _Lowered:
 
 
 def _new_name(name: str, taken: set[str]) -> str:
-    """A name that no column has; it is taken then."""
+    """A name that no column has, which is taken from then on."""
     new = free_name(name, taken)
     taken.add(new)
     return new
@@ -188,12 +188,12 @@ def _with(schema: Schema, attributes: Mapping[str, Kind]) -> Schema:
 
 
 def _condition(condition: Lowered) -> e.Node | None:
-    """What a predicate asks; None for nothing."""
+    """The condition of a predicate; None if it has none."""
     return None if condition is True else e.Literal(False) if condition is False else condition
 
 
 def _only(lowering: Lowering, field: str) -> Attributed | None:
-    """The attribute of a field of which an event has one value; None, with a note, if there is none."""
+    """The attribute of a field with a single value per event; None, with a note, if there is none."""
     one = next(iter(lowering.fields.of(field)), None)
     if one is None:
         lowering.missing[field] = None
@@ -204,7 +204,7 @@ def _only(lowering: Lowering, field: str) -> Attributed | None:
 
 
 def _value(rule: Correlation, one: Attributed) -> e.Node | None:
-    """The value of an attribute that is counted, or its number, for computing; None for another kind."""
+    """The value of an attribute that is counted, or its number for arithmetic; None for other kinds."""
     attribute = e.Attribute(one.name)
     if rule.type == "value_count" or one.kind in (Kind.INT, Kind.FLOAT, None):
         return attribute

@@ -1,4 +1,4 @@
-"""Texts with rules in Sigma: what each of their rules asks, and why it cannot."""
+"""Texts with rules in Sigma: the statement of each rule, or the reason why it cannot be run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SigmaOptions:
-    """How rules are read and where their fields are; `logsource` as `estero.sigma` takes it.
+    """How rules are read and where their fields are; `logsource` as in `estero.sigma`.
 
-    `known` is what is known of log sources, if that was read before.
+    `known` is the information on log sources, if it has been loaded before.
     """
 
     mapped: Mapped
@@ -39,7 +39,7 @@ class SigmaOptions:
     )
 
     def told(self, source: LogSource) -> tuple[Condition | None, Mapped]:
-        """What is said of a log source, worked out once: thousands of rules have few of them."""
+        """The information on a log source, computed once: thousands of rules share few of them."""
         if source not in self._told:
             self._told[source] = condition_of(source, self.mapped, self.known)
         return self._told[source]
@@ -53,7 +53,7 @@ def options_of(
     placeholders: Mapping[str, Sequence[str]] | None = None,
     logsource: bool | None = None,
 ) -> SigmaOptions:
-    """The options that arguments of `estero.sigma` say; raises `DataError` for files that are wrong."""
+    """The options given by arguments of `estero.sigma`; raises `DataError` for files with mistakes."""
     if pipeline is not None and logsource is None:
         logsource = False
     values = {name: _texts(name, texts) for name, texts in (placeholders or {}).items()}
@@ -71,10 +71,10 @@ def _texts(name: str, given: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SigmaRule:
-    """One rule of a text: what it says, or the `problem` for which it cannot be run.
+    """One rule of a text: its statement, or the `problem` because of which it cannot be run.
 
-    `unknown_source` is a log source that nothing tells. `refers` are the names and ids of the rules that a
-    correlation is about; unless it generates them, they are no rules of their own.
+    `unknown_source` is a log source that cannot be recognized. `refers` are the names and ids of the rules to
+    which a correlation refers; unless it generates them, they do not count as separate rules.
     """
 
     document: Document
@@ -91,7 +91,7 @@ class SigmaRule:
         return self.about.name or self.about.id
 
     def statement(self) -> Statement:
-        """The statement of a rule without a problem."""
+        """The statement of a rule that has no problem."""
         if isinstance(self.rule, Correlation):
             from estero.queries.sigma_correlation_statement import SigmaCorrelationStatement
 
@@ -103,7 +103,7 @@ class SigmaRule:
 
 
 def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
-    """The rules of a text, also those that are wrong; raises `QueryError` where the text is no YAML."""
+    """The rules of a text, including those with mistakes; raises `QueryError` if the text is not YAML."""
     return rules_in_documents(documents_of(text), options)
 
 
@@ -112,9 +112,9 @@ def rules_in_documents(
     options: SigmaOptions,
     before: Mapping[int, Detection | Refusal] | None = None,
 ) -> list[SigmaRule]:
-    """The rules of documents, of whatever texts, in order; correlations refer to any of them.
+    """The rules of documents, from any texts, in order; correlations may refer to any of them.
 
-    Those that were read `before` are given by the identity of their documents.
+    Rules read `before` are given by the identity of their documents.
     """
     given, known_before = list(documents), before or {}
     read = {
@@ -181,7 +181,7 @@ def _placed(document: Document, rule: Detection, options: SigmaOptions) -> Sigma
 
 
 def _correlation(document: Document, known: Mapping[str, SigmaRule], windows: Collection[str]) -> SigmaRule:
-    """The correlation of a document: of `known` rules; `windows` are the names and ids of correlations."""
+    """The correlation of a document over `known` rules; `windows` are the names and ids of correlations."""
     from estero.language.sigma.correlations import correlation_of, references_of
 
     about = _about(document)
@@ -225,7 +225,7 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule], windows: Co
 
 
 def _about(document: Document) -> About:
-    """What a document says of itself, as far as it is text: it may be wrong."""
+    """The metadata of a document, as far as it is text: it may be malformed."""
     said = {key: document.content.get(key) for key in ("title", "id", "name", "level", "status")}
     tags = document.content.get("tags")
     texts = {key: value for key, value in said.items() if isinstance(value, str)}

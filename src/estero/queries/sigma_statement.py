@@ -1,4 +1,4 @@
-"""Rules in Sigma that ask one event at a time."""
+"""Rules in Sigma with conditions on one event at a time."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from estero.plan.rules import plan_of
 from estero.queries.statement import Statement
 
 EVENT = "Event"
-"""The type of the events that rules ask, and their label."""
+"""The type of the events of rules, and their label."""
 
 
 @dataclass(frozen=True)
 class SigmaStatement(Statement):
     """The statement of a detection rule: its condition and that of its log source, and where fields are.
 
-    `tree` and the text have the fields by the names of the rule or, where a mapping gives others, by these;
-    the plan has the attributes of the schema.
+    `tree` and the text have the fields under the names of the rule or, if a mapping gives others, under
+    these; the plan has the attributes of the schema.
     """
 
     made_by = "query"
@@ -37,12 +37,12 @@ class SigmaStatement(Statement):
     rule: Detection
     mapped: Mapped
     source: Condition | None = None
-    """What the log source says; None where it is not asked for."""
+    """The condition of the log source; None if it is ignored."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> QueryTree:
-            """The tree, made when it is asked for first: to plan a rule for some events takes none."""
+            """The tree, made when it is first needed: planning a rule for some events needs none."""
             if name != "tree":
                 raise AttributeError(f"{type(self).__name__} has no attribute {name}")
             tree = tree_of(lowered_rule(self.rule, self.source, None, self.mapped)[0], EVENT)
@@ -83,7 +83,7 @@ class SigmaStatement(Statement):
 
 
 def tree_of(condition: Lowered, name: str) -> QueryTree:
-    """The query for the events of a type of which a condition holds."""
+    """The query for events of a type that satisfy a condition."""
     event = EventType(name)
     if condition is True:
         return QueryTree(event)
@@ -91,17 +91,17 @@ def tree_of(condition: Lowered, name: str) -> QueryTree:
 
 
 def refuse_types(type_column: str | None) -> list[QueryError]:
-    """The error of a column that tells types of events apart."""
+    """The error for a given column of event types; none without one."""
     if type_column is None:
         return []
-    message = f"rules in Sigma ask events of all types, and {type_column} is to tell the types apart"
+    message = f"rules in Sigma apply to events of all types, and {type_column} would distinguish them"
     return [QueryError(message, hint="leave type out: the log source says which events a rule is for")]
 
 
 def lowered_rule(
     rule: Detection, source: Condition | None, schema: Schema | None, mapped: Mapped
 ) -> tuple[Lowered, list[str]]:
-    """The condition of a rule with that of its log source, and notes on what events lack for it."""
+    """The condition of a rule with that of its log source, and notes on fields that events lack."""
     told, lacking = (True, ()) if source is None else _told(source, schema, mapped)
     if told is False:
         missing = some(lacking, most=4, word="nor")
@@ -112,18 +112,18 @@ def lowered_rule(
 
 
 def _told(source: Condition, schema: Schema | None, mapped: Mapped) -> tuple[Lowered, tuple[str, ...]]:
-    """What a log source says of events of a schema, and the fields that they lack for it."""
+    """The condition of a log source on events of a schema, and the fields for it that they lack."""
     known = _of_schema(schema).told
     key = id(source), id(mapped)
     if key not in known:
-        shapes = Lowering(fields_in(schema, mapped.without_further()))  # these tell events from one another
+        shapes = Lowering(fields_in(schema, mapped.without_further()))  # these distinguish events
         known[key] = source, mapped, shapes.of(source), tuple(shapes.missing)
     return known[key][2:]
 
 
 @dataclass(frozen=True, slots=True)
 class _OfSchema:
-    """The fields of a schema, and what log sources say of its events, for mappings that were asked for."""
+    """The fields of a schema, and the conditions of log sources on its events, for the mappings used."""
 
     schema: Schema | None = None
     fields: list[tuple[Mapped, Fields]] = field(default_factory=list)
@@ -134,7 +134,7 @@ class _OfSchema:
 
 @dataclass(slots=True)
 class _Last:
-    """What was asked for last: rules of a set are planned one after another, and asked for notes then."""
+    """The latest results: rules of a set are planned one after another, and notes are needed then."""
 
     of_schema: _OfSchema = field(default_factory=_OfSchema)
     lowered: tuple[SigmaStatement, Schema, tuple[Lowered, list[str]]] | None = None
@@ -144,7 +144,7 @@ _LAST: Final = _Last()
 
 
 def _of_schema(schema: Schema | None) -> _OfSchema:
-    """What is known of a schema, which threads that plan for others do not change; nothing without one."""
+    """The cached results for a schema, which other threads do not change; empty without a schema."""
     last = _LAST.of_schema
     if schema is None or last.schema is not schema:
         last = _OfSchema(schema)
@@ -154,7 +154,7 @@ def _of_schema(schema: Schema | None) -> _OfSchema:
 
 
 def fields_in(schema: Schema | None, mapped: Mapped) -> Fields:
-    """The fields of a schema; without one, as `Fields` has them."""
+    """The fields of a schema; without one, those that `Fields` assumes."""
     if schema is None:
         return Fields(None, mapped)
     known = _of_schema(schema).fields

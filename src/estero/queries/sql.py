@@ -26,7 +26,7 @@ from estero.recognize.row_patterns.statements import Statements, in_words_of, un
 from estero.system.cached_property import cached_property
 
 _PREVIEWED: Final = 10
-"""The rows that a notebook shows."""
+"""The number of rows that a notebook shows."""
 
 
 @checked
@@ -118,9 +118,9 @@ class SqlResult(Frames):
 
     @contextmanager
     def _evaluated(self, lines: list[str], *, rows: bool = True) -> Iterator[str]:
-        """The statement with results in place of clauses, while these are registered; `lines` say how.
+        """The statement with results in place of clauses, while these are registered; `lines` explain them.
 
-        Without `rows` the results have their columns only.
+        Without `rows` the results have only their columns.
         """
         results: list[str] = []
         pieces = Pieces(self._text)
@@ -148,7 +148,7 @@ class SqlResult(Frames):
 
     @contextmanager
     def _named_tables(self) -> Iterator[None]:
-        """Registers the tables that the statement names, as long as it is evaluated."""
+        """Registers the tables that the statement names while it is evaluated."""
         words = {word.name.casefold() for word in words_of(self._text) if word.is_name}
         registered: list[str] = []
         viewed: list[str] = []
@@ -175,7 +175,7 @@ class SqlResult(Frames):
 
 
 def _arrow(table: object) -> pa.Table | str:
-    """A table of Arrow with the rows of whatever can be events, or the query that reads files."""
+    """An Arrow table with the rows of any object that can be events, or the query that reads files."""
     if isinstance(table, pa.Table):
         return table
     opened = open_input(table)
@@ -189,7 +189,7 @@ def _arrow(table: object) -> pa.Table | str:
 
 
 def arrow_table(table: object, connection: Connection) -> pa.Table:
-    """A table of Arrow with the rows of whatever can be events, files among them."""
+    """An Arrow table with the rows of any object that can be events, including files."""
     opened = _arrow(table)
     if not isinstance(opened, str):
         return opened
@@ -199,12 +199,12 @@ def arrow_table(table: object, connection: Connection) -> pa.Table:
 
 @cache
 def _built_in_aggregates() -> frozenset[str]:
-    """Those of DuckDB itself, which takes 20 ms to list them."""
+    """The aggregates of DuckDB itself, which takes 20 ms to list them."""
     return Statements(own(os.getpid()).cursor()).aggregates
 
 
 def _name_in(source: str) -> str:
-    """The name of the one table that a relation is, as names are compared; "" if it is anything else."""
+    """The name of the single table that a relation is, normalized for comparison; else ""."""
     words = words_of(source)
     is_one = all(word.is_name or word.upper == "AS" for word in words) and len(words) <= _WITH_ALIAS
     return words[0].name.casefold() if words and is_one else ""

@@ -26,16 +26,16 @@ class Statement(ABC):
     """
 
     made_by: ClassVar[str]
-    """The function of `estero` that makes such a query of its text."""
+    """The function of `estero` that makes such a query from its text."""
     further_arguments: ClassVar[str] = ""
-    """What it is called with behind the text, as Python has it."""
+    """The further arguments of that function, as Python code."""
 
     tree: QueryTree
     distinct: bool = field(default=False, kw_only=True)
 
     @property
     def ranking(self) -> Ranking | None:
-        """What ORDER BY says."""
+        """The ranking of ORDER BY."""
         return self.tree.ranking
 
     @property
@@ -50,7 +50,7 @@ class Statement(ABC):
 
     def bound(self, values: Mapping[str, object]) -> Statement:
         """The statement with values for parameters; raises `QueryError` for those that do not fit."""
-        bound(self.tree, values, self.tree.text)  # there are none
+        bound(self.tree, values, self.tree.text)  # none to bind
         return self
 
     def errors(self, schema: Schema | None = None, type_column: str | None = None) -> list[QueryError]:
@@ -61,18 +61,18 @@ class Statement(ABC):
 
     @abstractmethod
     def _errors(self, schema: Schema | None, type_column: str | None) -> list[QueryError]:
-        """All errors of a query that names columns as the schema does."""
+        """All errors of a query whose column names are those of the schema."""
 
     def _with_exact_names(self, exact: Mapping[str, str]) -> Statement:
-        """The statement with the names that columns have inside; those that ask the schema have them."""
+        """The statement with the internal names of columns; statements that read the schema have them."""
         del exact
         return self
 
     def plan(self, layout: Layout) -> Plan:
-        """The plan of a query that fits; `QueryError` for one with ORDER BY, which is of all events."""
+        """The plan of a query that fits; `QueryError` for one with ORDER BY, which ranks all events."""
         if self.ranking is not None:
             raise QueryError(
-                "ORDER BY is of an answer to all events, which run() gives",
+                "ORDER BY ranks the answer to all events, which run() gives",
                 text=self.tree.text,
                 span=self.tree.places.get("ORDER BY", NOWHERE),
                 found="ORDER BY",
@@ -89,11 +89,11 @@ class Statement(ABC):
         """The plan of the query without `distinct`."""
 
     def taken(self, answer: Answer) -> Answer:
-        """What the query takes of the complex events that its plan finds: all of them, without pipes."""
+        """The part of the complex events of its plan that the query takes: all of them, without pipes."""
         return answer
 
     def refuse_pipes(self) -> None:
-        """Raises `QueryError` where the query takes a part of its answer, and nobody is there to do so."""
+        """Raises `QueryError` if the query takes a part of its answer, which is not possible here."""
         return
 
     def warn_if_never(self) -> None:
@@ -101,7 +101,7 @@ class Statement(ABC):
         return
 
     def notes_on(self, schema: Schema) -> Sequence[str]:
-        """Sentences on what a schema lacks, which makes conditions false and is no error; none by default."""
+        """Sentences on missing fields, which make conditions false but are no errors; none by default."""
         del schema
         return ()
 

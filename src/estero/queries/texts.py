@@ -1,4 +1,4 @@
-"""The functions that take the text of a query, in either language, and give the query or its errors."""
+"""The functions that turn the text of a query, in any language, into the query or its errors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @checked
 def query(text: str | Built) -> Query:
-    """The query that a text says, in CEQL or as a conjunctive query, or that the builder has made.
+    """The query of a text in CEQL, of a conjunctive query, or of an object of the builder.
 
-    A bare pattern of the builder asks for all its complex events. `conjunctive` describes the conjunctive
+    A bare pattern of the builder stands for all its complex events. `conjunctive` describes the conjunctive
     language.
 
     Raises `QueryError`, with the place in the text, for all mistakes that do not depend on the events.

@@ -111,7 +111,7 @@ def _queries(tree: QueryTree) -> list[QueryTree]:
         raise QueryError("partial matches need a window: add WITHIN")
     levels = levels_of(tree.pattern)
     if not levels:
-        raise QueryError("only a sequence comes some of the way", span=tree.pattern.span)
+        raise QueryError("only a sequence can be matched in part", span=tree.pattern.span)
     return [*(prefix_query(tree, parts) for parts in levels[:-1]), unchosen(tree)]
 
 

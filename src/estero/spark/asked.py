@@ -1,4 +1,4 @@
-"""What is asked of a DataFrame: a query, the columns of its events, and what does not go together."""
+"""A query on a DataFrame: its text, the columns of the events, and options that cannot be combined."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
     from estero.recognize.until import Until
 
 MOST_ROWS: Final = 100_000_000
-"""Most rows that are brought to the driver."""
+"""The largest number of rows that are brought to the driver."""
 MOST_TASKS: Final = 100_000
-"""Most tasks of a job: Spark plans and counts them on the driver, and with more it never gets to work."""
+"""The largest number of tasks of a job: Spark plans and counts them on the driver, and stalls with more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query, the DataFrame that it is asked of, and where the parts of an event stand in it.
+    """A query, its DataFrame, and the columns that hold the parts of an event.
 
-    Of the complex events of `plan`, which are all of them, ORDER BY and its LIMIT choose those that are
-    `wanted`, if the query has these clauses.
+    `plan` gives all complex events; if the query has ORDER BY and LIMIT, they choose those that are `wanted`.
     """
 
     query: Query
@@ -56,7 +55,7 @@ class Asked:
         partials: bool = False,
         share: int | None = None,
     ) -> Asked:
-        """The question; raises `QueryError` and ValueError where ORDER BY does not go with the rest of it."""
+        """The question; raises `QueryError` and ValueError if ORDER BY does not go with the rest of it."""
         chosen = _wanted(df, query, partials=partials, share=share)
         df, layout = laid_out(df, columns, query.only_type)
         whole = query if chosen is None else Query(unranked(query.statement))
@@ -74,7 +73,7 @@ class Asked:
 def scanned(
     events: DataFrame | Scan, type: str | None, time: str | None, order: Sequence[str], time_unit: str | None
 ) -> tuple[DataFrame, EventLayout]:
-    """A DataFrame, and what its columns mean: as it was scanned, or as the arguments beside it say."""
+    """A DataFrame and the meaning of its columns, from a scan or from the arguments beside it."""
     scan = Scan.of(events, type, time, order, time_unit)
     check_frame(scan.events)
     if scan.csv_options or scan.layout.types:
@@ -89,25 +88,25 @@ def scanned(
 
 
 def laid_out(df: DataFrame, columns: EventLayout, only_type: str) -> tuple[DataFrame, Layout]:
-    """The DataFrame with nested fields as columns, and where the parts of an event stand in it.
+    """The DataFrame with nested fields as columns, and the columns that hold the parts of an event.
 
-    Its schema is all that is asked for.
+    Only its schema is read.
     """
     df = with_nested_fields(df, columns)
     return df, layout_of_schema(df.schema, replace(columns, only_type=only_type))
 
 
 def query_of(asked: Query | QueryTree | Pattern | str, distinct: Distinct | None = None) -> Query:
-    """The query of a text in either language, or of a tree; a query as it is."""
+    """The query of a text in either language, or of a tree; a query unchanged."""
     query = asked if isinstance(asked, Query) else Query(asked)
     return query if distinct is None else query.with_distinct(distinct)
 
 
-# ------------------------------------------------------------------------------ what does not go together
+# ------------------------------------------------------------------------------ options that conflict
 
 
 def check_number(name: str, number: object, most: int = MOST_TASKS) -> None:
-    """Raises TypeError for anything but a whole number, ValueError for one out of range; None passes."""
+    """Raises TypeError for anything but an integer, ValueError for one out of range; accepts None."""
     if number is None:
         return
     said = f"{name} is a whole number from 1 to {most:,}, not {number!r}"
@@ -132,7 +131,7 @@ def refuse_on_stream(*, share: int | None, split_keys: bool, until: Until | None
 
 
 def refuse_ids(df: DataFrame, rows: str | None) -> None:
-    """Raises ValueError where answers have no ids."""
+    """Raises ValueError if answers have no ids."""
     if not df.isStreaming:
         raise ValueError("answer_ids is for streaming DataFrames: a batch gives each answer once")
     if rows is not None:
@@ -140,7 +139,7 @@ def refuse_ids(df: DataFrame, rows: str | None) -> None:
 
 
 def refuse_with_state(df: DataFrame, chosen: Wanted | None, *, late_events: bool) -> None:
-    """Raises ValueError for what does not go with the state of a batch."""
+    """Raises ValueError for options that cannot be combined with the state of a batch."""
     if df.isStreaming:
         return
     if late_events:
@@ -150,7 +149,7 @@ def refuse_with_state(df: DataFrame, chosen: Wanted | None, *, late_events: bool
 
 
 def _wanted(df: DataFrame, query: Query, *, partials: bool, share: int | None) -> Wanted | None:
-    """What ORDER BY … LIMIT asks for, if the query has it; `QueryError` on a stream."""
+    """The ranking of ORDER BY … LIMIT, if the query has it; `QueryError` on a stream."""
     if query.tree.ranking is None:
         return None
     if df.isStreaming:
@@ -163,7 +162,7 @@ def _wanted(df: DataFrame, query: Query, *, partials: bool, share: int | None) -
             hint="leave ORDER BY and its LIMIT out, and ask the table of answers for the best of them",
         )
     if partials:
-        raise ValueError("ORDER BY is of complex events: leave partials=True out")
+        raise ValueError("ORDER BY ranks complex events: leave partials=True out")
     if share is not None:
         raise ValueError("ORDER BY … LIMIT lists the best alone: leave share out")
     return wanted(query.tree)

@@ -1,4 +1,4 @@
-"""Spark's messages when a job fails → one error of Estero's that a user can act on."""
+"""Spark's messages about failed jobs → one error of Estero's that a user can act on."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _IN_WORKER = re.compile(
     r"^estero\.errors\.(\w+): (.*?)(?:\s*SQLSTATE: \w+|^\s+at |\Z)", re.MULTILINE | re.DOTALL
 )
 _IN_JVM = re.compile(r"\[USER_RAISED_EXCEPTION\] (estero: [^\n]+?)(?= SQLSTATE|$)", re.MULTILINE)
-"""Plans, which Spark's texts quote, have these messages as well, but not the word in front."""
+"""The error of the JVM; plans, which Spark's texts quote, contain these messages without the first word."""
 _PYTHON = "An exception was thrown from the Python worker"
 _CONDITION = re.compile(r"^\[[\w.]+\] ")
 _PLAN_OF_STREAM = "=== Streaming Query ==="
-"""Behind this stands the whole query, which quotes the messages that it might have raised."""
+"""The text after which the whole query follows, which quotes the messages that it might have raised."""
 ILLEGAL_NANOSECONDS = "Illegal Parquet type: INT64 (TIMESTAMP(NANOS"
-"""Spark's words for a file with timestamps in nanoseconds."""
+"""Spark's message for a file with timestamps in nanoseconds."""
 NANOS_AS_INTEGERS = "spark.sql.legacy.parquet.nanosAsLong"
 NO_PARQUET = "this is not a Parquet file, or it is damaged"
 _FILE = r"[^\n]*? file (?P<file>file:.+?|\S+?)\. ?(?=Could|\s)"
@@ -66,7 +66,7 @@ _KNOWN = (
         "the option mode=PERMISSIVE of Spark's reader makes it NULL",
     ),
 )
-"""Messages of Spark, what they mean, and what to do about them."""
+"""Spark's messages, their meanings, and the remedies."""
 _OF_STREAM = re.compile(r"(?s).*?\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _SQL_STATE = re.compile(r" SQLSTATE: \w+.*", re.DOTALL)
 _MESSAGES = {
@@ -75,14 +75,14 @@ _MESSAGES = {
 }
 
 ended_by_interrupt: Final[threading.Event] = threading.Event()
-"""Set by Ctrl-C where it has ended jobs that a call waits for, and raised nothing itself (session.py)."""
+"""Set if Ctrl-C has ended jobs that a call waits for without raising anything itself (session.py)."""
 
 
 @contextmanager
 def jobs(explained: Callable[[str], EsteroError | None] | None = None) -> Iterator[None]:
-    """Turns what Spark raises in the block into Estero's errors, and Ctrl-C into its own.
+    """Turns Spark's errors in the block into Estero's errors, and Ctrl-C into a KeyboardInterrupt.
 
-    `explained` has the first word on the text of an error, `readable` the second.
+    `explained` is tried first on the text of an error, then `readable`.
     """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -104,10 +104,10 @@ def jobs(explained: Callable[[str], EsteroError | None] | None = None) -> Iterat
 
 
 def readable(error: BaseException) -> EsteroError | None:
-    """The error that says in one paragraph what a failure of Spark means; None where it is a bug.
+    """The error that explains a failure of Spark in one paragraph; None if it is a bug.
 
-    What Estero raised in a worker comes out as it was raised there; what classification raises in the JVM
-    is a `DataError`, and so is everything else that Spark says, in Spark's own first sentence.
+    An error that Estero raised in a worker is raised unchanged; one that classification raises in the JVM is
+    a `DataError`, and so are all other failures of Spark, with its own first sentence.
     """
     text = str(error).partition(_PLAN_OF_STREAM)[0]
     if match := _IN_WORKER.search(text):
@@ -132,7 +132,7 @@ def first_sentence(text: str) -> str:
     """The first sentence of Java in the text of an error, without names of classes and calls."""
     text = _OF_STREAM.sub("", text, count=1)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # What py4j says first is only which call failed; the second line is Java's.
+    # The first line of py4j only names the call that failed; the second line is Java's.
     chosen = (
         lines[1] if len(lines) > 1 and lines[0].startswith("An error occurred while calling") else lines[0]
     )

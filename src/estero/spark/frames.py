@@ -1,10 +1,10 @@
 """A DataFrame of events → the classified DataFrame, computed by Spark's own JVM.
 
-Everything here is Spark SQL over the columns of the DataFrame (classify.py writes it), so that the
-relevance condition reaches the scan, and irrelevant events never reach Python. No job runs here.
+Everything here is Spark SQL over the columns of the DataFrame (written by classify.py), so that the relevance
+condition reaches the scan, and irrelevant events never reach Python. No job runs here.
 
-Spark reads SQL with templates and settings of its own (spark_dialect.py). So no name of a user is ever in it:
-columns are renamed first, by calls that parse nothing, and then are called by their places.
+Spark reads SQL with templates and settings of its own (spark_dialect.py). So SQL never contains a user's
+names: columns are first renamed to their indexes, by calls that parse nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 
 
 def check_frame(df: object) -> None:
-    """Raises `DataError` for what is not a DataFrame of Spark."""
+    """Raises `DataError` for anything but a Spark DataFrame."""
     if not all(hasattr(type(df), name) for name in ("isStreaming", "schema", "columns")):
         library = type(df).__module__.partition(".")[0]
         what = shown(df) + (f" of {library}" if library in ("pandas", "polars", "pyarrow") else "")
@@ -79,7 +79,7 @@ def columns_of_frame(schema: StructType) -> dict[str, ColumnType]:
 
 
 def _column_type(spark_type: DataType) -> ColumnType:
-    """How expressions read values of a type, and what is inside of them."""
+    """The form in which expressions read values of a type, including nested ones."""
     from pyspark.sql.types import ArrayType, StructType
 
     if isinstance(spark_type, StructType):
@@ -101,7 +101,7 @@ def positional_columns(schema: StructType) -> dict[str, ColumnType]:
 
 
 def with_nested_fields(df: DataFrame, layout: EventLayout) -> DataFrame:
-    """The frame with the fields of structs as columns that a layout names: ``event.outcome``."""
+    """The frame with those fields of structs as columns that a layout names: ``event.outcome``."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -117,15 +117,15 @@ def with_nested_fields(df: DataFrame, layout: EventLayout) -> DataFrame:
 
 
 def positional(df: DataFrame) -> DataFrame:
-    """The same rows, the columns called by their places: SQL over them has no name of a user."""
+    """The same rows with columns named by index: SQL over them has no names of a user."""
     return df.toDF(*(f"{COLUMN}{place}" for place in range(len(df.columns))))
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """Classified rows before they are moved: what is `computed` of each, and the stream order.
+    """Classified rows before they are moved: the `computed` columns of each, and the stream order.
 
-    Where irrelevant events are there too, ``__relevant`` tells (`relevant_only`).
+    If irrelevant events are included, ``__relevant`` tells (`relevant_only`).
     """
 
     rows: DataFrame
@@ -134,13 +134,13 @@ class Laid:
 
 
 class Crossing(Clauses):
-    """What Spark computes of events, by texts of SQL over `columns`, on their way to Python."""
+    """The values that Spark computes of events, as texts of SQL over `columns`, on their way to Python."""
 
     def __init__(self, classification: Classification, columns: Mapping[str, ColumnType]) -> None:
         super().__init__(classification, SPARK, columns)
 
     def texts(self) -> dict[str, str]:
-        """The columns of an event that cross, by name: what is computed, then the payload."""
+        """The columns of an event that cross, by name: the computed ones, then the payload."""
         texts, time = self.computed(), self.classification.schema.time
         if time is not None:
             failure = f"CAST(raise_error('{NULL_TIME}') AS BIGINT)"
@@ -162,9 +162,9 @@ class Crossing(Clauses):
 
 
 def laid_out(df: DataFrame, classification: Classification, *, every: bool) -> Laid:
-    """The classified rows of `df` where they are: relevant ones, or with `every` all of them.
+    """The classified rows of `df`, not yet moved: relevant ones, or with `every` all of them.
 
-    Irrelevant events are there to be counted: but for times and keys, what they hold is not computed.
+    Irrelevant events are only counted: apart from times and keys, their values are not computed.
     """
     columns = positional_columns(df.schema)
     if _is_in_utc(df):
@@ -198,9 +198,9 @@ def streamed(
     """The classified rows of a streaming DataFrame: relevant ones, or with `every` all of them, flagged.
 
     `df` has the columns of `events`, `positional`, and may have more. The result has ``__time``, the key
-    halves, the words of bits, the values, the payload, then ``__order1``, … where ties are broken,
-    ``__event0``, … for the columns `whole`, and with `every` ``__relevant``. `clock` is the column that has a
-    watermark: *all* events move it, so Spark must not filter before it looks at the times.
+    halves, the words of bits, the values, the payload, then ``__order1``, … if ties are broken, ``__event0``,
+    … for the columns `whole`, and with `every` ``__relevant``. `clock` is the column that has a watermark:
+    *all* events move it, so Spark must not filter before it reads the times.
     """
     clauses = Crossing(classification, positional_columns(events))
     relevant, computed, ordering = clauses.relevant(), clauses.texts(), clauses.ordering()
@@ -209,21 +209,21 @@ def streamed(
     computed |= {f"{EVENT}{place}": clauses.as_it_is(name) for place, name in enumerate(whole)}
     if every:
         return df.selectExpr(*_named(spared(computed, relevant) | ordering), f"{relevant} AS {RELEVANT}")
-    # Spark filters before it follows the watermark, unless the condition asks for the very time.
+    # Spark filters before it follows the watermark, unless the condition reads that very time.
     no_time = f"CAST(raise_error('{NULL_TIME}') AS BOOLEAN)"
     asked = f"CASE WHEN {clock} IS NULL THEN {relevant} AND {no_time} ELSE {relevant} END"
     return df.where(asked).selectExpr(*_named(computed | ordering))
 
 
 def _is_in_utc(df: DataFrame) -> bool:
-    """Whether what is made of `df` next is in UTC for good; Spark Connect asks for the zone later."""
+    """Whether expressions over `df` are evaluated in UTC for good; Spark Connect reads the zone later."""
     if not hasattr(df, "_jdf"):
         return False
     return df.sparkSession.conf.get("spark.sql.session.timeZone") in _UTC
 
 
 def relevant_only(rows: DataFrame) -> DataFrame:
-    """The relevant rows of those that were laid out with `every`."""
+    """The relevant rows of a frame laid out with `every`."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return rows.where(F.col(RELEVANT))
@@ -255,7 +255,7 @@ def arrow_type(name: str, events: StructType) -> pa.DataType:
 
     spark_type: Any = events[column_of(name)].dataType
     for step in steps_of(name):
-        if isinstance(spark_type, NullType):  # all that is inside of NULL is NULL
+        if isinstance(spark_type, NullType):  # everything inside NULL is NULL
             break
         spark_type = spark_type.elementType if isinstance(step, int) else _field(spark_type, step)
     try:
@@ -279,7 +279,7 @@ def _field(spark_type: Any, name: str) -> Any:
 
 
 def quoted(name: str) -> str:
-    """A column's name as functions of PySpark take it. It is not for SQL."""
+    """A column's name in the form that functions of PySpark accept. It is not for SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -306,8 +306,8 @@ def _named(texts: Mapping[str, str]) -> list[str]:
 def give_matcher(spark: SparkSession) -> None:
     """Gives a session the function that matches by RE2, for SQL that Estero writes.
 
-    It matches, in Python workers, what would cost Java's matcher too much time or stack. Bringing the texts
-    there takes about a microsecond per event.
+    It matches, in Python workers, expressions that would cost Java's matcher too much time or stack. Bringing
+    the texts there takes about a microsecond per event.
     """
     from pyspark.sql.pandas.functions import arrow_udf
 
@@ -316,7 +316,7 @@ def give_matcher(spark: SparkSession) -> None:
 
 
 def give_matcher_for(spark: SparkSession, texts: Iterable[str]) -> None:
-    """The same where one of these texts of SQL asks for it."""
+    """The same if one of these SQL texts needs it."""
     if any(MATCHER in text.lower() for text in texts):
         give_matcher(spark)
 

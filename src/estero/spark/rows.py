@@ -1,9 +1,9 @@
-"""Complex events of a DataFrame → one row for each marked event and label, as expressions of Spark.
+"""Complex events of a DataFrame → one row for each marked event and label, as Spark expressions.
 
-`RowsLayout` says which columns there are. ``match`` is Spark's ``xxhash64`` of the identity of a complex
-event. With positions that is its partition columns, ``start``, ``end``, its times and, for each label, how
-many events it marks and their positions; without, there are only the times, and the attributes shown, with
-whether each of them is NULL, in place of positions.
+`RowsLayout` defines the columns. ``match`` is Spark's ``xxhash64`` of the identity of a complex event. With
+positions that is its partition columns, ``start``, ``end``, its times and, for each label, the number of
+events that it marks and their positions; without, it has only the times, and in place of positions the shown
+attributes, with whether each of them is NULL.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def rows_of(matches: DataFrame, answer: pa.Schema, *, late: str | None = None) -> DataFrame:
-    """The rows of complex events; `answer` is the schema of `matches` as an `Answer` has it.
+    """The rows of complex events; `answer` is the schema of `matches` in the form of an `Answer`.
 
-    With `late`, `matches` has two columns: the complex event and, under that name, an event that came late;
-    one of them is NULL in each row. The result has the same two, with a row in place of a complex event.
+    With `late`, `matches` has two columns: the complex event and, under that name, a late event; one of them
+    is NULL in each row. The result has the same two, with a row in place of a complex event.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     layout = RowsLayout(answer)
     wanted = spark_schema(told_apart(layout.schema))
     shown = list(wanted.fields)
-    # By number, as names may differ in nothing but case.
+    # By number, because names may differ only in case.
     if late is None:
         numbered = matches.toDF(*(f"c{place}" for place in range(len(answer))))
     else:
@@ -70,9 +70,9 @@ def rows_of(matches: DataFrame, answer: pa.Schema, *, late: str | None = None) -
 
 
 class NumberedRows:
-    """The same rows made in Python of batches of an `answer`, where Spark computes nothing after it.
+    """The same rows made in Python from batches of an `answer`, if Spark computes nothing after it.
 
-    ``match`` is DuckDB's hash of the complex event, as it is shown, in 64 signed bits.
+    ``match`` is DuckDB's hash of the complex event in its shown form, in 64 signed bits.
     """
 
     def __init__(self, answer: pa.Schema) -> None:
@@ -140,7 +140,7 @@ def _identity(numbered: DataFrame, layout: RowsLayout) -> Iterator[Column]:
             yield events[fields[-1]]
         else:
             kind = numbered.schema[place].dataType
-            # Spark hashes no maps; NULL changes no hash, so it is said where there is one.
+            # Spark cannot hash maps; NULL does not change a hash, so it is stated where there is one.
             yield F.to_json(events) if "map<" in kind.simpleString() else events
             if fields:
                 yield F.transform(events, _missing(fields))
@@ -154,7 +154,7 @@ def _missing(fields: Sequence[str]) -> Callable[[Column], Column]:
 
 
 def _by_number(numbered: DataFrame, place: int) -> Column:
-    """The events of a label with their fields called ``f0``, ``f1`` and so on."""
+    """The events of a label with their fields named ``f0``, ``f1`` and so on."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
     from pyspark.sql.types import ArrayType, StructField, StructType
 

@@ -1,4 +1,4 @@
-"""Sets of rules over a DataFrame, a batch or a stream, and what does not go with them."""
+"""Sets of rules over a DataFrame, a batch or a stream, and the options that conflict with them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def recognize_set(  # noqa: PLR0913 (what users may have to say)
 
 
 def _refuse_partitions(partitions: int | None) -> None:
-    """Raises ValueError for a number of buckets where rules show positions on a stream."""
+    """Raises ValueError for a number of buckets if rules show positions on a stream."""
     if partitions is not None:
         raise ValueError(
             "on a stream, one task numbers all events where rules show positions: leave partitions out, or "

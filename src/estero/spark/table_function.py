@@ -1,12 +1,12 @@
 """Recognition as a table function of Spark SQL: ``SELECT * FROM recognize(TABLE(trades) …, '…CEQL…')``.
 
-Spark asks `analyze` once, with the schema of the table and the constant arguments: it checks and plans the
-query, and answers with the columns of the result and with what is to cross of the table, as SQL that the JVM
-computes. So classification costs what it costs `recognize_frame`. Where the query has PARTITION BY, `analyze`
-also says how to share the rows: by buckets of keys, because Spark makes one instance of the function for each
-value that it partitions by.
+Spark calls `analyze` once, with the schema of the table and the constant arguments: it checks and plans the
+query, and returns the columns of the result and those of the table that cross, as SQL that the JVM computes.
+So classification costs what it costs `recognize_frame`. If the query has PARTITION BY, `analyze` also divides
+the rows: by buckets of keys, because Spark makes one instance of the function for each value that it
+partitions by.
 
-Spark gives a table function no way to filter its table. But what it computes may be a generator, and one
+Spark gives a table function no way to filter its table. But the computed columns may be generators, and one
 that gives no row for an irrelevant event (`_where`) is a filter: in place of the bucket it drops events
 before they are moved, in place of a column before they cross to Python.
 """
@@ -81,11 +81,11 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
             try:
                 schema, text, said = _named(arguments, options)
                 return analyze(schema, ceql(text), said, buckets)
-            except EsteroError as error:  # Spark shows the traceback: as short a one as can be
+            except EsteroError as error:  # Spark shows the traceback: keep it short
                 raise error.with_traceback(None) from None
 
-    # `arrow_udtf` refuses functions with an `analyze` of their own (SPARK-53286 is to change that). The JVM
-    # has both parts, and takes a function that is made directly.
+    # `arrow_udtf` refuses functions with their own `analyze` (SPARK-53286 is to change that). The JVM
+    # supports both, and accepts a function that is constructed directly.
     function = _class_of_functions(spark)(
         Registered, None, name=name, evalType=PythonEvalType.SQL_ARROW_UDTF, deterministic=True
     )
@@ -94,7 +94,7 @@ def register(spark: SparkSession, *, name: str = "recognize") -> None:
 
 
 def _class_of_functions(spark: SparkSession) -> Any:
-    """The class of table functions of this session: Spark Connect has one of its own."""
+    """The class of table functions of this session: Spark Connect has another one."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         from pyspark.sql.connect.udtf import UserDefinedTableFunction as OfConnect
 
@@ -112,7 +112,7 @@ class Analyzed(AnalyzeResult):
     time: str | None = None
     event_rows: bool = False
     by_query: bool = False
-    """Whether the query says how the rows are shared among tasks, and not the statement."""
+    """Whether the query, not the statement, decides how tasks divide the rows."""
     partitionBy: list[PartitioningColumn] = field(default_factory=list)  # noqa: N815 (Spark's name)
     orderBy: list[OrderingColumn] = field(default_factory=list)  # noqa: N815
     select: list[SelectedColumn] = field(default_factory=list)
@@ -121,7 +121,7 @@ class Analyzed(AnalyzeResult):
 class Recognize:
     """The table function: an instance for each value that rows are partitioned by, `eval` for each batch.
 
-    What is registered adds `analyze`, which Spark asks first.
+    The registered class adds `analyze`, which Spark calls first.
     """
 
     def __init__(self, analyzed: Analyzed) -> None:
@@ -152,14 +152,14 @@ class Recognize:
             yield from self._shown(table)
 
     def terminate(self) -> Iterator[pa.RecordBatch]:
-        """The complex events that are decided when all rows are there."""
+        """The complex events that are decided when all rows have been read."""
         if self._recognition is not None:
             for ended in self._recognition.ended(self._work.known):
                 for table in self._recognition.reader.tables(ended):
                     yield from self._shown(table)
 
     def _shown(self, table: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Complex events as they are shown, or their rows."""
+        """Complex events in the form in which they are shown, or their rows."""
         shown = self._work.shown(table)
         if self._rows is None:
             yield shown
@@ -182,9 +182,9 @@ class Recognize:
 def analyze(schema: StructType, query: Query, options: Mapping[str, Any], buckets: int) -> Analyzed:
     """The answer to Spark about a call on a table with this schema: columns, what crosses, in which order.
 
-    The keys of the query are in `buckets` buckets, a power of two, each an instance of the function.
-    Raises `QueryError` where the query does not fit the table, and `DataError` for a column that is missing
-    or of a wrong kind: Spark shows their texts.
+    The keys of the query are in `buckets` buckets, a power of two, each an instance of the function. Raises
+    `QueryError` if the query does not fit the table, and `DataError` for a column that is missing or of a
+    wrong kind: Spark shows their texts.
     """
     time = _time(schema, query.tree, options.get("time"))
     named = EventLayout.of(
@@ -224,7 +224,7 @@ def analyze(schema: StructType, query: Query, options: Mapping[str, Any], bucket
 
 
 def _known(work: Work, until: str | None) -> int | None:
-    """Up to which time all rows are known; None where that does not matter."""
+    """The time up to which all rows are known; None if it does not matter."""
     from estero.recognize.until import known_until
 
     if until is not None:
@@ -242,18 +242,18 @@ def _known(work: Work, until: str | None) -> int | None:
 
 
 def _where(condition: str, value: str) -> str:
-    """SQL that gives a row with the value where the condition holds, and no row elsewhere."""
+    """SQL that gives a row with the value if the condition holds, and no row otherwise."""
     return f"explode(IF({condition}, array({value}), NULL))"
 
 
 def _bucket(keys: Sequence[str], buckets: int) -> str:
-    """SQL of the number of the bucket that a key is in: as many tasks, or half of them, get equally many."""
+    """SQL of the number of a key's bucket: this many tasks, or half of them, get equally many."""
     numbers = ", ".join(map(str, group_numbers(buckets)))
     return f"element_at(array({numbers}), 1 + pmod(hash({', '.join(keys)}), {buckets}))"
 
 
 def _check_templates(columns: Sequence[str], sql: str) -> None:
-    """Raises `DataError` for a column that is asked for and whose name Spark would replace.
+    """Raises `DataError` for a requested column whose name Spark would replace.
 
     A table function can only name columns in SQL, and Spark puts values in place of ``${…}`` there.
     """
@@ -285,7 +285,7 @@ def _named(
     arguments: tuple[AnalyzeArgument, ...], options: Mapping[str, AnalyzeArgument]
 ) -> tuple[StructType, str, dict[str, Any]]:
     """The schema of the table, the text of the query and the options of a call, in any order."""
-    options = {name.lower(): argument for name, argument in options.items()}  # as names are in SQL
+    options = {name.lower(): argument for name, argument in options.items()}  # SQL ignores case
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         near = difflib.get_close_matches(unknown[0], _OPTIONS, 1)
@@ -321,9 +321,9 @@ def _check_option(name: str, value: object) -> None:
 
 
 def _check_shared() -> None:
-    """Raises `DataError` in a second task that has rows without a key: there are several orders then.
+    """Raises `DataError` in a second task that has rows without a key: there would be several orders.
 
-    Spark's own loop over partitions is what calls where there are keys; it tells nobody else of them.
+    Spark's own loop over partitions is the caller if there are keys; nothing else reveals them.
     """
     from pyspark import TaskContext
 

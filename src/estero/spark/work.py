@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 Batches = Iterator[pa.RecordBatch]
 
 NAME = "estero:name"
-"""The metadata of a column that has another name on Spark than elsewhere: that name."""
+"""The metadata of a column whose name on Spark differs from its usual name: the usual name."""
 
 
 def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
-    """Where the parts of an event stand in such a table, with the `columns` that a user names.
+    """The columns of such a table that hold the parts of an event, with the `columns` that a user names.
 
     Raises `DataError` for a column that is missing, of a wrong kind, or there twice. Nothing is read: the
     types that occur are not known.
@@ -54,18 +54,18 @@ def layout_of_schema(events: StructType, columns: EventLayout) -> Layout:
 
     columns_of_frame(events)
     likeness = pa.schema([(field.name, _likeness(field.name, events)) for field in events.fields])
-    # A stream that passes once is asked for nothing but its schema.
+    # Only the schema of a one-shot stream is read.
     return open_source(pa.RecordBatchReader.from_batches(likeness, []), columns).layout
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a task: the plan, how events are divided among tasks, and the shape of the answers.
+    """The work of a task: the plan, the division of events among tasks, and the shape of the answers.
 
     `events` is the schema of classified events, `time` the type in which answers show times, `positions`
     whether they show positions, `answer` their schema, and `known` the time up to which the events of a batch
-    are known, or `last_position` the position, where that matters. With `partials` partial matches are found,
-    too; then events are classified for all its plans. It travels to workers by pickle.
+    are known, or `last_position` the position, if it matters. With `partials` partial matches are found, too;
+    then events are classified for all its plans. It travels to workers by pickle.
     """
 
     plan: Plan
@@ -90,8 +90,8 @@ class Work:
     ) -> Work:
         """The work for events with this schema; `positions` says whether the answer shows them.
 
-        With `every` a task sees all events that the plan asks for, irrelevant ones, too. Without, contiguity
-        inside partitions goes by ordinals, so that no event crosses only to be counted.
+        With `every` a task sees all events that the plan needs, including irrelevant ones. Without,
+        contiguity inside partitions uses ordinals, so that no event crosses only to be counted.
         """
         from estero.spark.frames import classified_schema  # here: workers write no SQL
 
@@ -130,7 +130,7 @@ class Work:
         )
 
     def check_shown(self) -> None:
-        """Raises `QueryError` where no column is left to show."""
+        """Raises `QueryError` if no column is left to show."""
         if not self.answer.names:
             raise QueryError(
                 "SELECT NONE without a time or a partition leaves no column to show",
@@ -167,7 +167,7 @@ class Work:
     def ended(
         self, batches: Batches, *, counting: bool = False, shares: int | None = None
     ) -> Iterator[tuple[SetReader, EndedSets]]:
-        """The compact sets that end in a task's own events, each with what reads it."""
+        """The compact sets that end in a task's own events, each with its reader."""
         spare_collector()
         recognition = None
         for piece in after_halo(batches):
@@ -193,7 +193,7 @@ class Work:
         share: Share = WHOLE,
         state: bytes | None = None,
     ) -> Recognition:
-        """The recognition of a worker's events; with `state` it goes on from a snapshot."""
+        """The recognition of a worker's events; with `state` it continues from a snapshot."""
         from estero.recognize.recognition import Recognition  # for workers only
 
         return Recognition(
@@ -208,7 +208,7 @@ class Work:
         )
 
     def recognizing(self, *, snapshots: bool = False, state: bytes | None = None) -> Recognizing:
-        """As `recognition`, or what finds partial matches, too, where they are asked for."""
+        """The same as `recognition`, or one that also finds partial matches, if they are requested."""
         if self.partials is None:
             return self.recognition(snapshots=snapshots, state=state)
         return self._partials_recognition(self.partials, state=state)
@@ -227,7 +227,7 @@ class Work:
 
     @property
     def steps(self) -> int:
-        """How many steps the pattern has."""
+        """The number of steps of the pattern."""
         return len(labels_of_steps(self.plan.tree.pattern))
 
     @property
@@ -242,11 +242,11 @@ class Work:
 
     @property
     def decides_later(self) -> bool:
-        """Whether some rows are decided later than at the end of what they show."""
+        """Whether some rows are decided later than at the end of their events."""
         return self.partials is not None or self.plan.decides_later or self.plan.wait is not None
 
     def fingerprint(self, columns: Columns) -> str:
-        """A text that two works share if states of one are good for the other; see `Plan.fingerprint`."""
+        """A text that two works share if they can use each other's states; see `Plan.fingerprint`."""
         own = self.plan.fingerprint(columns)
         if self.partials is None:
             return own
@@ -262,7 +262,7 @@ class Work:
 
 
 def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.RecordBatch:
-    """One batch from Spark as a batch of `events`; its rows are numbered from `seen` where they are not."""
+    """One batch from Spark as a batch of `events`; rows are numbered from `seen` unless they already are."""
     names = batch.schema.names
     numbers = array_of(np.arange(seen, seen + batch.num_rows))
     places = batch.column(POSITION) if POSITION in names else numbers
@@ -284,10 +284,11 @@ def _crossing_names(events: pa.Schema) -> list[str]:
 
 
 def told_apart(answer: pa.Schema) -> pa.Schema:
-    """The schema with names that differ in more than case: Spark does not see that ``A`` is not ``a``.
+    """The schema with names that differ in more than case: Spark does not distinguish ``A`` from ``a``.
 
     The later one gets an underscore; the metadata of the field keeps the name that it has in other answers.
-    What is of type null has strings: Spark misreads that type in lists of structs, and few files take it.
+    Columns of type null become strings: Spark misreads that type in lists of structs, and few file formats
+    support it.
     """
     taken: set[str] = set()
     fields = []
@@ -304,7 +305,7 @@ def told_apart(answer: pa.Schema) -> pa.Schema:
 
 
 def _with_strings(kind: pa.DataType) -> pa.DataType:
-    """The type with strings in the place of type null."""
+    """The type with strings in place of type null."""
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -328,7 +329,7 @@ def spark_schema(answer: pa.Schema) -> StructType:
 
 
 def shown_time(events: StructType, name: str | None) -> pa.DataType | None:
-    """The type in which answers show the times of this column: as they came, in UTC or local, or integers.
+    """The type in which answers show the times of this column: unchanged, in UTC or local, or integers.
 
     None without a time.
     """
@@ -344,7 +345,7 @@ def shown_time(events: StructType, name: str | None) -> pa.DataType | None:
 
 
 def _likeness(name: str, events: StructType) -> pa.DataType:
-    """The type that a column has for the checks of names and kinds; one that cannot cross is opaque."""
+    """The type of a column for the checks of names and kinds; one that cannot cross is opaque."""
     from estero.spark.frames import arrow_type
 
     try:

@@ -11,9 +11,9 @@ from estero.language.tree.schema import UNITS_OF_TIME
 
 
 def as_code(text: str, scan: Scan, values: dict[str, object]) -> dict[str, str]:
-    """The query over these events as ``python``, ``shell`` and ``spark``; `values` are of its parameters.
+    """The query over these events as ``python``, ``shell`` and ``spark``, with `values` of its parameters.
 
-    Events that are no files are called ``events``, or the file ``events.parquet``.
+    Events that are not files are named ``events``, or the file ``events.parquet``.
     """
     layout = _layout(scan)
     file = scan.events if isinstance(scan.events, str | Path) else None

@@ -1,4 +1,4 @@
-"""What can be written at a place of a query: words that the grammar accepts there, and names that exist."""
+"""Completions at a position of a query: words that the grammar accepts there, and existing names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POLICIES: Final = ("ANY", "NONE", "PARTITION")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to go on: the text to write, its kind, and a word on it."""
+    """A completion: the text to write, its kind, and a word on it."""
 
     label: str
     kind: str
@@ -37,9 +37,9 @@ class Option:
 def completions(
     text: str, place: int, schema: Schema, types: tuple[str, ...], kinds: Mapping[str, str]
 ) -> tuple[int, list[Option]]:
-    """Where the word at a place begins, and what can be written in its stead, the likeliest first.
+    """The start of the word at a position, and the texts that can replace it, the likeliest first.
 
-    `types` are the types of events that there are, `kinds` the kind of each attribute in words.
+    `types` are the existing types of events, `kinds` the kind of each attribute in words.
 
     >>> schema = Schema({"Wind": {}}, shared=None)
     >>> start, options = completions("SELECT * WHERE W", 16, schema, ("Wind",), {})
@@ -121,7 +121,7 @@ class _Place:
         yield from (Option(quoted(name), "attribute", self.kinds.get(name, "")) for name in names)
 
     def _labels(self) -> dict[str, tuple[str, ...]]:
-        """The labels of the text with the types they mark, also where it cannot be read yet."""
+        """The labels of the text with the types they mark, even if it cannot be parsed yet."""
         tree = read(self.text).tree
         if tree is not None and label_types(tree.pattern).keys() != {"_"}:
             return {

@@ -8,7 +8,7 @@ from estero import demo
 from estero.studio.session import Example
 
 DEMO: Final[dict[str, Any]] = {"type": "kind", "time": "time", "order": ("id",)}
-"""How the demo's events are laid out."""
+"""The layout of the demo's events."""
 
 EXAMPLES: Final = (
     Example("Frost", demo.QUERY),

@@ -1,4 +1,4 @@
-"""The changes of a text that a hint asks for, kept only if the checker complains of less behind them."""
+"""The edits of a text that a hint suggests, kept only if fewer errors remain up to their place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from estero.errors import QueryError, Span
 
 _MOST = 3
-"""So many changes are offered for one error."""
+"""The largest number of edits offered for one error."""
 _LEADS = (
     r"did you mean (?P<said>.+?)\?",
     r"as a name, write it (?P<said>\"[^\"]+\")",
@@ -23,23 +23,23 @@ _LEFT_OUT = re.compile(r"leave (it|them|this) out|is written with one")
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What to write in place of a span of the text."""
+    """An edit: the text to write in place of a span."""
 
     span: Span
     insert: str
 
     def applied(self, text: str) -> str:
-        """The text with the change."""
+        """The text after the edit."""
         return text[: self.span.start] + self.insert + text[self.span.end :]
 
 
 def fixes_of(
     error: QueryError, errors: Sequence[QueryError], check: Callable[[str], Sequence[QueryError]]
 ) -> list[Fix]:
-    """The changes that the hint of an error asks for, of those that leave less wrong up to its place.
+    """The edits that the hint of an error suggests, limited to those that leave fewer errors up to its place.
 
-    `check` gives the errors of a text, `errors` those of this one. Behind the place something else may be
-    wrong still, or only now be seen.
+    `check` gives the errors of a text, `errors` those of this one. After the place there may be further
+    errors, or errors that only now become visible.
 
     >>> from estero import check
     >>> text = "SELECT * WHERE a FILTR a[x > 5]"

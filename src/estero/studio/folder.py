@@ -24,11 +24,11 @@ class Folder:
         return sorted(file.name for file in files)[:_MOST]
 
     def read(self, name: str) -> str:
-        """The text of a query. ValueError for another name, OSError if it cannot be read."""
+        """The text of a query. Raises ValueError for another name, OSError if it cannot be read."""
         return self._file(name).read_text(encoding="utf-8")
 
     def write(self, name: str, text: str) -> None:
-        """Writes a query whole or not at all, in the place of one of that name. Raises what `read` does."""
+        """Writes a query completely or not at all, replacing one of that name. Raises what `read` does."""
         with output_file(self._file(name)) as file:
             file.write(text.encode())
 

@@ -13,13 +13,13 @@ from estero.studio.questions import Questions
 
 
 class Explorer(Protocol):
-    """A widget of the studio, which `estero.explore` gives: anywidget's, with two names of its own."""
+    """A widget of the studio, as `estero.explore` returns it: anywidget's, with two further members."""
 
     text: str
-    """The query in the editor, also to be set."""
+    """The query in the editor, which can also be set."""
 
     def close(self) -> None:
-        """Ends the questions, and takes the widget away."""
+        """Stops all questions, and removes the widget."""
         ...
 
 
@@ -29,9 +29,9 @@ def explorer(questions: Questions, *, text: str, script: Path, style: Path) -> E
 
 
 class _Widget(anywidget.AnyWidget):
-    """The studio as a widget. ``text`` is the query in the editor, also to be set from Python.
+    """The studio as a widget. ``text`` is the query in the editor, which can also be set from Python.
 
-    Questions are answered beside the notebook, whose process is free meanwhile; ``close()`` ends that.
+    Questions are answered outside the notebook's process, which stays free; ``close()`` ends that.
     """
 
     text: Any = traitlets.Unicode("").tag(sync=True)
@@ -45,12 +45,12 @@ class _Widget(anywidget.AnyWidget):
         self.on_msg(self._take)
 
     def close(self) -> None:
-        """Ends the questions, and takes the widget away."""
+        """Stops all questions, and removes the widget."""
         self._questions.close()
         super().close()
 
     def _take(self, _widget: object, content: dict[str, Any], _buffers: list[bytes]) -> None:
-        """Cancels questions, or answers one in a thread: messages must come through while one is asked."""
+        """Cancels questions, or answers one in a thread: messages must come through while one is answered."""
         if content.get("kind") == "cancel":
             self._questions.cancel([one for one in content.get("ids", []) if isinstance(one, str)])
             return

@@ -1,4 +1,4 @@
-"""Places in a text as browsers count them: in units of UTF-16, of which some characters have two."""
+"""Positions in a text as browsers count them: in UTF-16 units, of which some characters have two."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from estero.errors import Span
 
 
 def to_browser(text: str, place: int) -> int:
-    """The place in units of UTF-16 of a place in characters.
+    """The position in UTF-16 units of a position in characters.
 
     >>> to_browser("a𝛼b", 2)
     3
@@ -15,7 +15,7 @@ def to_browser(text: str, place: int) -> int:
 
 
 def from_browser(text: str, units: int) -> int:
-    """The place in characters of a place in units of UTF-16; inside of a character, its beginning.
+    """The position in characters of a position in UTF-16 units; inside a character, its beginning.
 
     >>> from_browser("a𝛼b", 3), from_browser("a", 9)
     (2, 1)

@@ -1,4 +1,4 @@
-"""How a session is opened in another process: what to read, and what to begin with."""
+"""The arguments with which a session is opened in another process: the events and the first query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from estero.studio.session import SECONDS, Session
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a session is opened with; it can be pickled. Without a `scan` it is on the demo's stream."""
+    """The arguments of a session; they can be pickled. Without a `scan` it is on the demo's stream."""
 
     scan: Scan | None = None
     text: str | None = None

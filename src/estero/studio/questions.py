@@ -1,4 +1,4 @@
-"""Questions to one session from several threads: asked one after the other, and cancelled by their ids."""
+"""Questions to one session from several threads: answered one after the other, and cancelled by ids."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CANCELLED: Final = "cancelled"
 
 
 class Wish(Protocol):
-    """The event by which a session is asked to stop."""
+    """The event that requests a session to stop."""
 
     def set(self) -> Any:
-        """Asks it."""
+        """Requests the session to stop."""
 
     def clear(self) -> Any:
-        """Asks it no longer."""
+        """Withdraws the request."""
 
 
 class Questions(ABC):
@@ -32,7 +32,7 @@ class Questions(ABC):
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._state = threading.Lock()
-        """Held for moments, where one of the following changes."""
+        """Held briefly while one of the following changes."""
         self._asked: Message | None = None
         self._cancelled_at: float | None = None
         self._waiting: list[Message] = []
@@ -58,7 +58,7 @@ class Questions(ABC):
 
     @property
     def is_asked(self) -> bool:
-        """Whether a question is asked now."""
+        """Whether a question is being answered."""
         return self._asked is not None
 
     @property
@@ -67,9 +67,9 @@ class Questions(ABC):
         return len(self._waiting)
 
     def cancel(self, ids: Collection[str] | None = None) -> None:
-        """Has the question that is asked now stop.
+        """Stops the question that is being answered.
 
-        With `ids` it must be one with such an ``id``; questions with these that still wait are not asked.
+        With `ids` it must have one of these as its ``id``; waiting questions with these ids are not answered.
         """
         with self._state:
             if ids is not None:
@@ -79,12 +79,12 @@ class Questions(ABC):
                 self._wish.set()
 
     def close(self) -> None:
-        """Answers no more."""
+        """Stops answering."""
         self._closed = True
         self.cancel()
 
     def _begun(self, message: Message) -> bool:
-        """Whether a question that has waited for its turn is still to be asked; then it is, from now on."""
+        """Whether a question that has waited for its turn is still to be answered; if so, it now begins."""
         with self._state:
             wanted = any(one is message for one in self._waiting)
             self._waiting = [one for one in self._waiting if one is not message]
@@ -95,9 +95,9 @@ class Questions(ABC):
 
 
 class Inside(Questions):
-    """The questions to a session in this process: one that is cancelled stops at the next batch of events.
+    """The questions to a session in this process: a cancelled one stops at the next batch of events.
 
-    For events that another process cannot be given.
+    It is for events that cannot be given to another process.
     """
 
     def __init__(self, opening: Opening) -> None:

@@ -1,4 +1,4 @@
-"""The studio as a local page: a small server for one user of this machine, and for nobody else."""
+"""The studio as a local page: a small server for only one user of this machine."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LONGEST_MESSAGE: Final = 1 << 20
-"""The most bytes of a message."""
+"""The largest message in bytes."""
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-"""What a browser may call this machine, with whatever port: that of a tunnel is another one."""
+"""The names by which a browser may address this machine, with any port: that of a tunnel differs."""
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -60,11 +60,11 @@ _PAGE: Final = """\
 
 
 def application(worker: Worker, token: str, folder: Folder | None = None) -> Starlette:
-    """The server as an application of ASGI: a page, its two files, messages and cancelling.
+    """The server as an ASGI application: a page, its two files, messages and cancelling.
 
     Every request needs the `token` in its address, a host that is this machine and, where a page of another
     origin may have sent it, the same origin; else it is refused with 401 or 403. With a `folder` the page may
-    open and save queries there. Raises `EnvironmentProblem` where the front end is not built.
+    open and save queries there. Raises `EnvironmentProblem` if the front end is not built.
     """
     files = {name: static_file(name) for name in (SCRIPT, STYLE)}
     desk = _Desk(worker, folder)
@@ -106,7 +106,7 @@ def application(worker: Worker, token: str, folder: Folder | None = None) -> Sta
 
 
 async def _sent(request: Request) -> object:
-    """What a request sends as JSON; None where it is none, and a response that refuses what is too long."""
+    """The JSON of a request; None if it has none, and a response that refuses one that is too long."""
     body = bytearray()
     async for piece in request.stream():
         body += piece
@@ -136,7 +136,7 @@ def packed(reply: Mapping[str, Any], columns: list[bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Desk:
-    """Answers messages: those about files here, and all others in the process of the session."""
+    """Answers messages: those about files itself, and all others by the process of the session."""
 
     worker: Worker
     folder: Folder | None
@@ -169,14 +169,14 @@ class _Desk:
 
 
 class Guard:
-    """Refuses what does not come from the page: another host or origin (403), no token (401)."""
+    """Refuses requests that are not from the page: another host or origin (403), no token (401)."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request itself, or has the application do it."""
+        """Answers a request itself, or passes it to the application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -193,7 +193,7 @@ class Guard:
         await self._app(scope, receive, guarded)
 
     def refusal(self, headers: Headers, query: QueryParams) -> Response | None:
-        """The answer to a request that is refused; None for one of the page."""
+        """The answer to a refused request; None for one from the page."""
         host = headers.get("host", "")
         if urlsplit(f"//{host}").hostname not in _HOSTS:
             return PlainTextResponse("the studio is a page of this machine: 127.0.0.1 or localhost", 403)

@@ -1,4 +1,4 @@
-"""The server's life: from an address that is told to the end of its processes."""
+"""The server's life: from printing its address to the end of its processes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def serve_page(
     browser: bool,
     say: Callable[[str], None],
 ) -> None:
-    """Serves the page at a bound socket until a signal ends it; `say` is told the address with its token.
+    """Serves the page at a bound socket until a signal ends it; `say` gets the address with its token.
 
-    The events are read first, so that what is wrong with them ends the command and not the page.
+    The events are read first, so that an error in them ends the command instead of the page.
     """
     token = secrets.token_urlsafe(24)
     worker = Worker(opening, memory=memory)
@@ -57,6 +57,6 @@ def serve_page(
 
 
 def _warmed(worker: Worker, text: str) -> None:
-    """Asks what the page will ask first, while the browser opens: the first question loads the engine."""
+    """Sends the page's first questions while the browser opens, because the first one loads the engine."""
     for kind in ("typed", "automaton"):
         worker.ask({"kind": kind, "text": text, "params": {}})

@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from estero.queries.explanation import Explanation
 
 ROWS: Final = 50
-"""The rows of a page, unless it says how many."""
+"""The rows of a page by default."""
 MOST_ROWS: Final = 500
 FEW: Final = 1 << 17
-"""Events up to which one thread answers: the others take as long to begin, and the page needs a core, too."""
+"""The number of events up to which one thread answers: others start slowly, and the page needs a core."""
 SECONDS: Final = 60.0
-"""A question takes so long at most, unless the session is given another limit."""
+"""The default time limit of a question."""
 _SECONDS_WHY: Final = 10.0
-"""Seconds of the limit that the enumeration behind a why-not may take."""
+"""The seconds of the limit that the enumeration of a why-not may take."""
 _WRONG: Final = (EsteroError, ValueError, IndexError, KeyError, TypeError, MemoryError)
-"""What a message can be answered with, in words."""
+"""The errors that are reported in words in the reply."""
 _MOST_FIXED: Final = 5
-"""Errors for which fixes are looked for, at most."""
+"""The largest number of errors for which fixes are sought."""
 
 Message = Mapping[str, Any]
 Reply = tuple[dict[str, Any], list[bytes]]
-"""What is answered, as JSON has it, and columns as bytes behind it."""
+"""A reply as JSON, and columns as bytes after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A query to click, and what it looks for."""
+    """A query to click, and a description of what it finds."""
 
     title: str
     text: str
@@ -61,7 +61,7 @@ class Example:
 
 @dataclass
 class _Asked:
-    """The query that was asked about last; its answer remembers its count, and its plan is made once."""
+    """The latest query: its answer remembers its count, and its plan is made once."""
 
     key: tuple[str, str]
     query: Query
@@ -70,7 +70,7 @@ class _Asked:
 
     @cached_property
     def explanation(self) -> Explanation:
-        """What `explain` says of the query."""
+        """The result of `explain` for the query."""
         return self.query.explain(self.scan)
 
 
@@ -104,7 +104,7 @@ class Session:
         self._asked: _Asked | None = None
 
     def answer(self, message: Message) -> Reply:
-        """The reply to a message: its ``kind``, its content, ``ms`` that it took, and notes on the query."""
+        """The reply to a message: its ``kind``, content, duration ``ms``, and notes on the query."""
         kind = str(message.get("kind"))
         ask = _QUESTIONS.get(kind)
         begun = perf_counter()
@@ -126,7 +126,7 @@ class Session:
     # ---------------------------------------------------------------------- of the events
 
     def hello(self, _message: Message) -> dict[str, Any]:
-        """What a page needs to begin: the words of the language, the columns, the first query, examples."""
+        """The data with which a page begins: words of the language, columns, the first query, examples."""
         from estero import __version__
 
         stream = self.stream
@@ -163,7 +163,7 @@ class Session:
     # ---------------------------------------------------------------------- of the text
 
     def check(self, message: Message) -> dict[str, Any]:
-        """The errors of the text, each with its place, its hint, and changes that the hint asks for."""
+        """The errors of the text, each with its place, its hint, and the edits that the hint suggests."""
         text, values = _text(message), _values(message)
         errors = self._complaints(text, values)
         told = []
@@ -192,7 +192,7 @@ class Session:
         return reply
 
     def complete(self, message: Message) -> dict[str, Any]:
-        """What can be written at a ``place``."""
+        """The completions at a ``place``."""
         text, stream = _text(message), self.stream
         kinds = {name: kind.kind.value for name, kind in stream.source.column_types.items()}
         place = from_browser(text, _number(message, "place"))
@@ -204,13 +204,13 @@ class Session:
         return {"code": as_code(_text(message), self.stream.asked, _values(message))}
 
     def without(self, message: Message) -> dict[str, Any]:
-        """The text without a ``condition`` of a why-not; None where it cannot be told."""
+        """The text without a ``condition`` of a why-not; None if it cannot be removed."""
         return {"text": without(_text(message), str(message["of"]), str(message["condition"]))}
 
     # ---------------------------------------------------------------------- of the query
 
     def typed(self, message: Message) -> dict[str, Any]:
-        """What `check` says of a text and, if it has no errors and a value for each parameter, `run`, too.
+        """The result of `check` and, if there are no errors and all parameters have values, that of `run`.
 
         So one message is enough for a keystroke. ``ran`` says whether there are rows.
         """
@@ -229,12 +229,12 @@ class Session:
         return {"automaton": drawn_inline(cea)}
 
     def plan(self, message: Message) -> dict[str, Any]:
-        """The words of the plan, in sections."""
+        """The explanation of the plan, in sections."""
         sections = self._remembered(message).explanation.sections()
         return {"sections": [{"title": title, "body": legible(body, lines=True)} for title, body in sections]}
 
     def run(self, message: Message) -> dict[str, Any]:
-        """The first page, and the number of complex events where it takes no enumeration to know it."""
+        """The first page, and the number of complex events if it can be known without enumeration."""
         answer = self._answer(message)
         reply = self.page({**message, "at": 0})
         if reply["last"]:
@@ -243,11 +243,11 @@ class Session:
         return {**reply, "count": None if counted is None else str(counted())}
 
     def count(self, message: Message) -> dict[str, Any]:
-        """The number of complex events, whatever it takes."""
+        """The number of complex events, however long it takes."""
         return {"count": str(self._answer(message).count())}
 
     def page(self, message: Message) -> dict[str, Any]:
-        """The complex events from number ``at`` on (a number, or its text): ``rows`` of them at most."""
+        """The complex events from number ``at`` on (a number, or its text): at most ``rows`` of them."""
         at, rows = _number(message, "at", 0), min(_number(message, "rows", ROWS), MOST_ROWS)
         if at < 0 or rows < 0:
             raise ValueError("pages begin at 0")
@@ -259,7 +259,7 @@ class Session:
         }
 
     def states(self, message: Message) -> dict[str, Any]:
-        """The way of complex event ``at`` through the automaton, or ``why`` it is not known (`way_of`)."""
+        """The path of complex event ``at`` through the automaton, or ``why`` it is unknown (`way_of`)."""
         at = _number(message, "at")
         plan = self._remembered(message).explanation.plan
         one = self._answer(message)[at]
@@ -272,13 +272,13 @@ class Session:
         return {"at": str(at), "way": way.steps, "why": way.why}
 
     def funnel(self, message: Message) -> dict[str, Any]:
-        """How many starts come how far."""
+        """The number of starts that reach each step."""
         table = self._answer(message).funnel().to_arrow()
         rows = [{name: shown(value) for name, value in row.items()} for row in table.to_pylist()]
         return {"steps": rows}
 
     def partials(self, message: Message) -> dict[str, Any]:
-        """The first partial matches, and how many there are."""
+        """The first partial matches, and their number."""
         at, rows = _number(message, "at", 0), min(_number(message, "rows", ROWS), MOST_ROWS)
         answer = self._answer(message).partials()
         complex_events = list(answer[at : at + rows])
@@ -289,7 +289,7 @@ class Session:
         }
 
     def why_not(self, message: Message) -> dict[str, Any]:
-        """Why there are not more complex events, with the text without each reason where there is one."""
+        """The reasons why there are not more complex events, with the text without each, if possible."""
         text = _text(message)
         told = self._answer(message).why_not(seconds=min(_SECONDS_WHY, self.seconds))
         reasons = [
@@ -331,7 +331,7 @@ class Session:
             return [error, *error.others]
 
     def _fitting(self, text: str) -> list[QueryError]:
-        """What `check` says of a text; one that can be read is read once, for its answer, too."""
+        """The result of `check` for a text; one that can be parsed is parsed once, for its answer, too."""
         try:
             errors = Query(text).check(self.stream.scan)
         except QueryError:
@@ -370,7 +370,7 @@ class Session:
         return row
 
     def _first_text(self) -> str:
-        """A query to begin with, of the first types that there are."""
+        """A query to begin with, over the first existing types."""
         from estero.language.tree.words import quoted
 
         names = [quoted(name) for name in self.stream.types[:2]] or ["Event"]
@@ -387,7 +387,7 @@ def _text(message: Message) -> str:
 
 
 def _number(message: Message, name: str, otherwise: int | None = None) -> int:
-    """A whole number of a message, which may be its text: it can be longer than JavaScript's numbers."""
+    """An integer in a message, which may be its text: it can be longer than JavaScript's numbers."""
     value: Any = message.get(name, otherwise)
     try:
         return int(value)

@@ -11,15 +11,15 @@ from estero.answers.complex_event import ComplexEvent
 from estero.errors import legible
 
 EXACT: Final = 1 << 53
-"""From here on a number of JavaScript is no longer every integer."""
+"""The number from which JavaScript's numbers do not represent all integers."""
 _MOST_EVENTS: Final = 12
-"""The most events of a label that a row tells in full."""
+"""The largest number of events of a label that a row shows in full."""
 _MOST_MARKS: Final = 2_000
-"""The most marks of a complex event that are drawn."""
+"""The largest number of marks of a complex event that are drawn."""
 
 
 def shown(value: object) -> Any:
-    """A value as JSON has it: numbers that it can hold, texts without control characters, lists, objects.
+    """A value as JSON: numbers that it can hold, texts without control characters, lists, objects.
 
     Times are ISO texts; large integers and what is not a number are texts, too.
 

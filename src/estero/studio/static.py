@@ -13,7 +13,7 @@ _FOLDER: Final = Path(__file__).with_name("static")
 
 
 def static_file(name: str) -> Path:
-    """The path of a file of the front end; `EnvironmentProblem` where it is not built."""
+    """The path of a file of the front end; `EnvironmentProblem` if it is not built."""
     path = _FOLDER / name
     if not path.is_file():
         raise EnvironmentProblem(

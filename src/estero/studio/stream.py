@@ -1,4 +1,4 @@
-"""The events of a studio, in memory and in the order of the stream, and what of them a page draws."""
+"""The events of a studio, in memory and in stream order, and the parts of them that a page draws."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from estero.studio.shown import shown
 from estero.system.cached_property import cached_property
 
 MOST_EVENTS: Final = 20_000_000
-"""The most events that are brought into memory."""
+"""The largest number of events that are read into memory."""
 MOST_DRAWN: Final = 200_000
-"""The most events that are drawn one by one; of more, a page is told how many there are in each place."""
+"""The largest number of events drawn one by one; for more, a page gets the number in each place."""
 MOST_TEXTS: Final = 1 << 14
-"""The most different texts of a column that is held with a dictionary of them."""
+"""The largest number of different texts of a column that is dictionary-encoded."""
 MOST_LANES: Final = 200
-"""The most lanes of a timeline; the last one has all the other values."""
+"""The largest number of lanes of a timeline; the last one has all other values."""
 BINS: Final = 1_500
 
 
@@ -43,12 +43,12 @@ class Lanes:
 
 
 class Stream:
-    """Events as `estero.scan` names them, read once.
+    """Events as described by an `estero.scan`, read once.
 
-    `scan` is what queries run on: the same events, in memory where they are files, or could be read only
-    once, and with dictionaries of texts that come again and again, as questions about types, names and keys
-    are then answered by numbers. `table` are the events in the order of the stream, with all attributes; a
-    position is a row of it.
+    `scan` is the one on which queries run: the same events, in memory if they are files, or could be read
+    only once, and with dictionaries of repeated texts, so that questions about types, names and keys are
+    answered by numbers. `table` are the events in stream order, with all attributes; a position is a row of
+    it.
     """
 
     def __init__(self, scan: Scan) -> None:
@@ -94,12 +94,12 @@ class Stream:
 
     @property
     def dated(self) -> bool:
-        """Whether times are dates, and no integers."""
+        """Whether times are dates and not integers."""
         name = self.source.schema.time
         return name is not None and self.source.column_types[name].kind is not Kind.INT
 
     def event(self, position: int) -> dict[str, Any]:
-        """An event: its attributes. IndexError where there is none at this position."""
+        """An event: its attributes. Raises IndexError if there is none at this position."""
         if not 0 <= position < self.table.num_rows:
             raise IndexError(f"there is no event {position}: the stream has {self.table.num_rows:,}")
         (event,) = self.table.slice(position, 1).to_pylist()
@@ -111,18 +111,18 @@ class Stream:
         }
 
     def places(self, positions: Sequence[int]) -> list[float]:
-        """Where events stand on the axis of the timeline."""
+        """The positions of events on the axis of the timeline."""
         if self.times is None:
             return [float(position) for position in positions]
         return [float(time) for time in self.times[np.asarray(positions, np.int64)]]
 
     def lanes(self, column: str | None) -> Lanes:
-        """The lanes of a timeline by a column, or by type where it is None."""
+        """The lanes of a timeline by a column, or by type if it is None."""
         return self._type_lanes if column is None else self._lanes_by(column)
 
     @property
     def columns_for_lanes(self) -> tuple[str, ...]:
-        """The columns by which there can be lanes: not that of the time, nor floats, nor what is nested."""
+        """The columns by which there can be lanes: not that of the time, floats, or nested ones."""
         kinds = {name: self.source.column_types[name].kind for name in self.source.columns}
         plain = (Kind.STRING, Kind.INT, Kind.BOOL)
         left = {self.source.schema.time, self.source.type_column}
@@ -131,11 +131,11 @@ class Stream:
     def timeline(
         self, column: str | None, first: float | None = None, last: float | None = None
     ) -> tuple[dict[str, Any], list[bytes]]:
-        """The events of an interval of the axis, drawn by lanes: what there is, and columns as bytes.
+        """The events of an interval of the axis, drawn by lanes: a description, and columns as bytes.
 
-        The columns are little-endian: places on the axis (float64) and lanes (uint16), one for each event
-        from position ``first`` on; or, where there are more than `MOST_DRAWN`, the number of events (uint32)
-        by lane and by `BINS` parts of the interval.
+        The columns are little-endian: positions on the axis (float64) and lanes (uint16), one for each event
+        from position ``first`` on; or, if there are more than `MOST_DRAWN`, the number of events (uint32) by
+        lane and by `BINS` parts of the interval.
         """
         lanes = self.lanes(column)
         axis = np.arange(self.table.num_rows, dtype=np.float64) if self.times is None else self.times
@@ -190,7 +190,7 @@ class Stream:
                 )
             batches.append(batch)
         whole = pa.Table.from_batches(batches, source.classified_schema(asked))
-        if rows:  # positions are rows, as all events are kept
+        if rows:  # positions are rows, because all events are kept
             positions = whole[POSITION].to_numpy()
             if positions[0] != 0 or positions[-1] != rows - 1:
                 raise RuntimeError("the positions of the events are not those of their rows")
@@ -221,7 +221,7 @@ class Stream:
 
 
 def _with_dictionaries(events: pa.Table) -> pa.Table:
-    """The same events, texts as numbers of a dictionary where there are few of them."""
+    """The same events, with texts dictionary-encoded if there are few different ones."""
     for place, field in enumerate(events.schema):
         column = events.column(place)
         if field.metadata or not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
@@ -239,7 +239,7 @@ def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _lanes(values: pa.DictionaryArray) -> Lanes:
-    """Lanes in the order of their names, the most frequent ones where there are too many."""
+    """Lanes in the order of their names, restricted to the most frequent ones if there are too many."""
     numbers = values.indices.to_numpy()
     names = ["NULL" if name is None else str(name) for name in values.dictionary.to_pylist()]
     often = np.bincount(numbers, minlength=len(names)) if names else np.zeros(0, np.int64)
@@ -254,7 +254,7 @@ def _lanes(values: pa.DictionaryArray) -> Lanes:
 
 
 def _by_name(name: str) -> tuple[int, float, str]:
-    """The order of names, in which numbers go by size."""
+    """The order of names, in which numbers are ordered by value."""
     digits = name.removeprefix("-")
     return (0, float(name), name) if digits.isdecimal() and len(digits) < 16 else (1, 0.0, name)
 

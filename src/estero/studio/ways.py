@@ -22,9 +22,9 @@ from estero.plan.plan import Plan
 from estero.studio.stream import Stream
 
 MOST_READ: Final = 200_000
-"""The most events from start to end of a complex event whose way is shown."""
+"""The longest complex event, in events from start to end, whose path is shown."""
 MOST_TRIED: Final = 20_000
-"""The most steps that are tried to tell a run that gathers others."""
+"""The largest number of steps that are tried to find a run that gathers others."""
 _TOO_LONG: Final = f"it is longer than {MOST_READ:,} events"
 _UNTOLD: Final = "its marks do not tell them"
 _SEVERAL: Final = "several runs of the automaton mark these events so"
@@ -33,7 +33,7 @@ _HIDDEN: Final = "it has read events that the query does not keep"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The transitions of a run, in order of the events; or in words why they are not known.
+    """The transitions of a run, in order of the events; or the reason, in words, why they are unknown.
 
     Each step has the ``position`` of its event, the state that it leaves (``source``) and the one that it
     enters (``target``), as they are drawn. In a run that gathers others, an event has a step from each state
@@ -45,10 +45,10 @@ class Way:
 
 
 def way_of(plan: Plan, stream: Stream, start: int, end: int, marks: Mapping[int, LabelSet]) -> Way:
-    """The way of the complex event from `start` to `end` with these `marks` (the labels of a position).
+    """The path of the complex event from `start` to `end` with these `marks` (the labels of a position).
 
-    Events of other partitions are not read. It is not known of a complex event that is too long, or whose
-    marks are not enough to tell a run.
+    Events of other partitions are not read. The path is unknown for a complex event that is too long, or
+    whose marks do not determine a run.
     """
     machine = plan.machine
     if end - start >= MOST_READ:
@@ -79,7 +79,7 @@ def _labels_shown(plan: Plan) -> LabelSet:
 def _way_of_tree(
     plan: Plan, pcea: PCEA, stream: Stream, start: int, end: int, marks: Mapping[int, LabelSet]
 ) -> Way:
-    """The way of a run that is a tree: it reads what it marks, and an event gathers runs."""
+    """The path of a run that is a tree: it reads what it marks, and an event gathers runs."""
     shown = _labels_shown(plan)
     if any(not transition.labels & shown for transition in pcea.transitions):
         return Way(why=_HIDDEN)
@@ -122,7 +122,7 @@ class _Trees:
         yield from self._from(0, Counter())
 
     def _from(self, number: int, begun: Counter[int]) -> Iterator[list[PceaTransition]]:
-        """How it can go on from an event, with runs `begun` in these states that wait to be gathered."""
+        """The ways to continue from an event, with runs `begun` in these states that wait to be gathered."""
         for transition in self._choices[number]:
             self.tried += 1
             if self.tried > MOST_TRIED:
@@ -152,7 +152,7 @@ def _bits(
     if stream.source.type_column in (None, *stream.source.columns):
         events = stream.table.slice(start, end - start + 1)
         batches = list(open_source(events, stream.asked.layout, None, declared=False).read(asked))
-    else:  # each type has its own table, and the types of events are known by that
+    else:  # each type has its own table, which identifies it
         batches = [
             batch.slice(max(0, start - first), end + 1 - max(first, start))
             for batch in stream.source.read(asked)

@@ -58,7 +58,7 @@ def explore(
 
 
 def _questions(scan: Scan, text: str | None) -> Questions:
-    """Where questions are answered: in another process, if it can be given the events."""
+    """The place where questions are answered: another process, if it can be given the events."""
     stream = Stream(scan)
     if isinstance(scan.events, Mapping):
         given, can_go = scan, all(map(_travels, scan.events.values()))
@@ -73,13 +73,13 @@ def _questions(scan: Scan, text: str | None) -> Questions:
 
 
 def _travels(events: object) -> bool:
-    """Whether events are paths, or a table: what another process can be given as it is."""
+    """Whether events are paths, or a table, which another process can be given directly."""
     if isinstance(events, list | tuple):
         return all(map(_travels, events)) and bool(events)
     return isinstance(events, str | PathLike | pa.Table)
 
 
 def _text_of(query: Query) -> str:
-    """The text of a query as it was written, or as it prints where it was built."""
+    """The text of a query as it was written, or as it prints if it was built."""
     said: Any = query.tree.text
     return said or str(query)

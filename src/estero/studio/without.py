@@ -1,4 +1,4 @@
-"""The text of a query without the condition that a "why not" names: what "try it without" asks."""
+"""The text of a query without the condition that a "why not" names: the effect of "try it without"."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _JOINS: Final = (r"\s*\bAND\s*$", r"^\s*AND\b\s*")
 
 
 def without(text: str, kind: str, condition: str) -> str | None:
-    """The text of a query without a condition, as `estero.answers.why_not.Reason` names it; None if unknown.
+    """The text of a query without a condition, as named by `estero.answers.why_not.Reason`; None if unknown.
 
-    The rest of the text stays as it is written where that is possible.
+    The rest of the text is kept as written if possible.
 
     >>> without("SELECT * WHERE a ; b FILTER b[x > 5] WITHIN 3 EVENTS", "condition", "b[x > 5]")
     'SELECT * WHERE a ; b WITHIN 3 EVENTS'
@@ -63,7 +63,7 @@ def _relaxed(tree: QueryTree, kind: str, condition: str) -> QueryTree | None:
 
 
 def _without_condition(pattern: p.Pattern, condition: str) -> p.Pattern | None:
-    """The pattern without the first conjunct of that text; None where there is none."""
+    """The pattern without the first conjunct with that text; None if there is none."""
     if isinstance(pattern, p.Filter):
         parts = list(conjuncts(pattern.condition))
         for place, part in enumerate(parts):
@@ -95,7 +95,7 @@ def _unlabelled(pattern: p.Pattern) -> p.Pattern:
 
 
 def _edits(text: str, condition: str) -> Iterator[str]:
-    """Texts without one piece that may be the condition, the rest as it is."""
+    """Texts without one piece that may be the condition, otherwise unchanged."""
     words = condition.partition(" ")[0].partition("[")
     for word, span in clauses_of(text):
         clause = text[span.start : span.end]
@@ -108,7 +108,7 @@ def _edits(text: str, condition: str) -> Iterator[str]:
 
 
 def _pieces(condition: str, clause: str) -> Iterator[Span]:
-    """Where the condition, or that inside its brackets, is written in a clause, whatever the spaces."""
+    """The places in a clause of the condition, or the one inside its brackets, with any spacing."""
     inside = re.fullmatch(r"[^\[]*\[(.*)\]", condition, re.DOTALL)
     for said in (condition, inside[1] if inside else ""):
         pattern = r"\s*".join(map(re.escape, re.findall(r"\w+|\S", said)))
@@ -117,7 +117,7 @@ def _pieces(condition: str, clause: str) -> Iterator[Span]:
 
 
 def _cut(text: str, span: Span, *, word: str = "", clause: Span | None = None) -> str:
-    """The text without a span, the AND beside it, and its clause if nothing else is in it."""
+    """The text without a span, the AND next to it, and its clause if nothing else is in it."""
     before, after = text[: span.start], text[span.end :]
     if clause is not None:
         rest = text[clause.start + len(word) : span.start] + text[span.end : clause.end]

@@ -1,4 +1,4 @@
-"""A process that answers a session's questions, so that each can be ended: by a wish, by time, by memory."""
+"""A process that answers a session's questions, so that each can be ended: on request, by time, by memory."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ GIGABYTE: Final = 1 << 30
 
 
 class Worker(Questions):
-    """The process of one session, begun with the first question and anew once it has been ended.
+    """The process of one session, started with the first question and restarted after it has been ended.
 
-    `memory` is how many bytes questions may take beside the events, where the system can tell (Linux).
+    `memory` is the number of bytes that questions may take beside the events, if the system can tell (Linux).
     """
 
     def __init__(self, opening: Opening, *, memory: int | None = 4 * GIGABYTE) -> None:
@@ -55,7 +55,7 @@ class Worker(Questions):
             return self._ended(message, ends)
 
     def close(self) -> None:
-        """Ends the process, and answers no more."""
+        """Ends the process, and stops answering."""
         super().close()
         self._end()
 
@@ -66,7 +66,7 @@ class Worker(Questions):
             process.join()
 
     def _started(self) -> tuple[Connection, str | None]:
-        """The connection to the process, which has read the events; or what is wrong with them."""
+        """The connection to the process, which has read the events; or the error in them."""
         if self._process is not None and self._process.is_alive() and self._connection is not None:
             return self._connection, None
         self._connection, theirs = self._context.Pipe()
@@ -82,7 +82,7 @@ class Worker(Questions):
         return self._connection, wrong
 
     def _heard(self, connection: Connection, ends: float) -> object:
-        """What the process sends; EOFError where it must be, or has been, ended."""
+        """The next message of the process; EOFError if it must be, or has been, ended."""
         while not connection.poll(0.05):
             cancelled = self._cancelled_at is not None and monotonic() > self._cancelled_at + GRACE
             if cancelled or self._closed or monotonic() > ends:
@@ -90,7 +90,7 @@ class Worker(Questions):
         return connection.recv()
 
     def _ended(self, message: Message, ends: float) -> Reply:
-        """What is told of a question whose process has ended, or is ended now."""
+        """The reply to a question whose process has ended, or is ended now."""
         if self._cancelled_at is not None:
             why = CANCELLED
         elif monotonic() > ends:
@@ -102,7 +102,7 @@ class Worker(Questions):
 
 
 def serve(opening: Opening, connection: Connection, wish: Event, memory: int | None) -> None:
-    """Answers the messages of a connection until it is closed; what runs in the process."""
+    """Answers the messages of a connection until it is closed; this runs in the process."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
@@ -125,10 +125,10 @@ def serve(opening: Opening, connection: Connection, wish: Event, memory: int | N
 
 @contextmanager
 def settled() -> Iterator[Callable[[], None]]:
-    """A function that, called first, leaves what there is then out of collecting garbage, until the end.
+    """A function whose first call excludes all existing objects from garbage collection, until the end.
 
-    That is the language, the engine and the events. To look through them takes 60 ms, of which one keystroke
-    in twenty would have to wait for. (Left so, DuckDB would complain as the process ends.)
+    They are the language, the engine and the events. Traversing them takes 60 ms, for which one keystroke in
+    twenty would have to wait. (If they stayed excluded, DuckDB would complain as the process ends.)
     """
     done = False
 
@@ -146,7 +146,7 @@ def settled() -> Iterator[Callable[[], None]]:
 
 
 def limit_memory(more: int) -> None:
-    """Lets this process take so many bytes more than it has, where the system can tell both."""
+    """Limits this process to this many bytes beyond those it has, if the system can tell both."""
     try:
         import resource
     except ImportError:  # Windows

@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801 - as in functools
-    """A property that is computed when it is first asked for, and then an attribute of its object.
+    """A property that is computed when it is first read, and then an attribute of its object.
 
     That of `functools` in Python 3.11 holds one lock for all objects of a class while it computes: threads
-    wait for one another, and a process that is forked meanwhile waits for ever. Here two threads that ask at
-    once may both compute it, and one value stays.
+    wait for one another, and a process that is forked meanwhile waits for ever. Here two threads that read it
+    at once may both compute it, and one value stays.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

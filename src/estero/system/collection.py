@@ -1,4 +1,4 @@
-"""Python's search for garbage, which is in the way where many objects are made that all stay."""
+"""Python's garbage collection, which is a hindrance where many objects are made that all stay."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Looks for no garbage in the block, if anybody did before.
+    """Disables garbage collection in the block, if it was enabled.
 
-    To read and plan thousands of rules takes a quarter less time so. What is made in the block counts as old
-    afterwards: else the next object would have all of it looked through.
+    Reading and planning thousands of rules takes a quarter less time then. Objects made in the block count as
+    old afterwards: otherwise the next object would cause all of them to be traversed.
     """
     collects = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""How many threads may work at once: what the user says, else the cores that this process may use."""
+"""The number of threads that may work at once: the user's setting, else the cores of this process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 VARIABLE = "ESTERO_THREADS"
 MOST = 256
-"""Threads at most, whatever is asked for: more cores than this have other limits than threads."""
+"""The largest number of threads: with more, cores are not the limit."""
 
 _HINT = "for example 1, or leave it out to use the cores that this process may use"
 
 
 def threads_to_use(asked: object = None) -> int:
-    """The number of threads: what is `asked` for, else ``ESTERO_THREADS``, else the cores; at most 256.
+    """The number of threads: `asked` if given, else ``ESTERO_THREADS``, else the cores; at most 256.
 
-    Raises TypeError for what is no whole number, and ValueError for one below 1.
+    Raises TypeError for anything but an integer, and ValueError for one below 1.
     """
     if asked is None:
         text = os.environ.get(VARIABLE, "").strip()
@@ -42,7 +42,7 @@ def _checked(number: int, name: str) -> int:
 
 
 def cores() -> int:
-    """The cores that this process may use: those that it is bound to, and no more than its quota of time."""
+    """The cores that this process may use: those that it is bound to, within its CPU quota."""
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(there, _quota() or there))
 
@@ -58,7 +58,7 @@ def _quota(limits: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 def _numbers_of_quota(limits: Path) -> tuple[int, int]:
-    """Microseconds of all cores together in a period, and those of the period."""
+    """The microseconds of all cores together in a period, and those of the period."""
     both = limits / "cpu.max"
     if both.exists():
         quota, period = both.read_text(encoding="ascii").split()

@@ -1,7 +1,7 @@
 """Folders that nobody else can change, on a disk to which others write too.
 
-A cache that somebody else can write holds whatever they want. So a folder is used only if it belongs to this
-user or to root and nobody else may write to it. Where the system has no owners (Windows), that is left to it.
+A cache that others can write to may contain anything. So a folder is used only if it belongs to this user or
+to root and nobody else may write to it. If the system has no owners (Windows), no check is made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and its parents, to which only this user can write, whichever the umask."""
+    """Makes a folder and its parents, to which only this user can write, whatever the umask."""
     if not folder.is_dir():
         make_folder(folder.parent)
         with suppress(FileExistsError):
@@ -24,10 +24,10 @@ def make_folder(folder: Path) -> None:
 
 
 def exposure(folder: Path) -> str | None:
-    """Why others could change what a folder holds; None where they cannot, and where there is no folder.
+    """The reason why others could change the content of a folder; None if they cannot, or there is no folder.
 
-    A link counts as what it leads to, if it belongs to this user or root: others can make links to folders of
-    this user.
+    A link counts as its target if it belongs to this user or root: others can make links to folders of this
+    user.
     """
     try:
         link, target = folder.lstat(), folder.stat()

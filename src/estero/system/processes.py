@@ -1,4 +1,4 @@
-"""Whether this process looks for modules in its directory, where a file of a module's name would run."""
+"""Whether this process looks for modules in its directory, where a file with a module's name would run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one temporary directory of a process, which goes when the process ends."""
+"""The one temporary directory of a process, which is removed when the process ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def temporary_directory() -> Path:
-    """A directory that is this user's and this process's alone; raises OSError where none can be made."""
+    """A directory for this user and this process alone; raises OSError if none can be made."""
     return _directory(os.getpid())
 
 

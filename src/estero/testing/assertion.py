@@ -1,4 +1,4 @@
-"""The assertion that a query finds what it is meant to find, on every engine."""
+"""The assertion that a query finds the expected complex events, on every engine."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def assert_matches(
 
 
 def _tabled(scan: Scan) -> Scan:
-    """A table of the events in a text, or the table that was given, with columns of type and time.
+    """A table of the events in a text, or the given table, with its columns of type and time.
 
-    They are called ``type`` and ``time`` unless the scan says otherwise; a time that is not named, or that of
+    They are named ``type`` and ``time`` unless the scan says otherwise; a time that is not named, or that of
     a text, may be missing.
     """
     layout, events = scan.layout, scan.events
@@ -94,7 +94,7 @@ def _tabled(scan: Scan) -> Scan:
 
 
 def _wrong(shown: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tuple[str, Shown]]]:
-    """The difference between what is shown and wanted, if any, and the rows to show, each with a word."""
+    """The difference between the found and the expected, if any, and the rows to show, each with a word."""
     if isinstance(wanted, int):
         wrong = "" if len(shown) == wanted else f"found {_complex_events(len(shown))}, expected {wanted}"
         return wrong, [("found", row) for row in shown]
@@ -105,7 +105,7 @@ def _wrong(shown: Sequence[Shown], wanted: int | Wanted) -> tuple[str, list[tupl
 
 
 def _lacks(rows: Sequence[tuple[str, Shown]], shown: Sequence[Shown], wanted: int | Wanted) -> bool:
-    """Whether something is missing."""
+    """Whether an expected complex event is missing."""
     if isinstance(wanted, int):
         return len(shown) < wanted
     return any(word == "missing" for word, _ in rows)

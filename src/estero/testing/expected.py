@@ -22,7 +22,7 @@ Expected = Mapping[str, Any]
 """A complex event: for each label the positions of its events, or the only one; for other names the value."""
 
 _DIGITS = 12
-"""The digits in which floats must agree to be equal: sums have no one order."""
+"""The digits in which floats must agree to be equal, because sums have no fixed order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Wanted:
     def of(expected: Iterable[Expected], schema: pa.Schema, events: int) -> Wanted:
         """The complex events expected of an answer with this schema, over this number of events.
 
-        Values that nobody names are not compared, and where all that is named are values, marks are not.
-        ValueError for what no answer of these columns can have.
+        Values that no expectation names are not compared, and if only values are named, marks are not. Raises
+        ValueError for an expectation that no answer with these columns can satisfy.
         """
         columns = AnswerColumns.of(schema)
         places = {**columns.partition, **columns.measures}
@@ -65,7 +65,7 @@ class Wanted:
         return Wanted(rows, bool(labels) or not names, names, durations)
 
     def of_shown(self, shown: Iterable[Shown]) -> list[Shown]:
-        """The complex events of an answer, reduced to what is compared."""
+        """The complex events of an answer, reduced to the compared parts."""
         return [
             Shown(
                 row.marks if self.labels else (),
@@ -83,7 +83,7 @@ class Wanted:
         ]
 
     def values_shown(self, rows: Sequence[tuple[str, Shown]]) -> str:
-        """The values of complex events, a line for each, behind the word that stands before it."""
+        """The values of complex events, one line for each, after its word."""
         width = max((len(word) for word, row in rows if row.values), default=0)
         return "\n".join(f"{word:<{width}}  {self._text(row)}" for word, row in rows if row.values)
 
@@ -123,7 +123,7 @@ def _marks(expected: Mapping[str, Any], events: int) -> Marked:
 
 
 def _value(given: Any, kind: pa.DataType) -> Any:
-    """An expected value of a column of this type, in the form that answers have."""
+    """An expected value of a column of this type, in the form that answers use."""
     if given is None:
         return None
     try:

@@ -11,14 +11,14 @@ from estero.events.scan import Scan
 from estero.testing.ways import Shown
 
 MOST_EVENTS = 30
-"""Of longer streams the picture shows only the events that are marked."""
+"""The longest stream that is shown in full; for longer ones, only marked events are shown."""
 
 
 def picture(scan: Scan, rows: Sequence[tuple[str, Shown]]) -> str:
     """A column for each event of a table, and a row for each complex event, with its labels under its events.
 
-    `rows` are complex events, each with a word that stands before it. Above them are the positions, the types
-    and, where there are any, the times of the events.
+    `rows` are complex events, each with a word to put before it. Above them are the positions, the types and,
+    if there are any, the times of the events.
     """
     events: pa.Table = scan.events
     kind, time = scan.layout.type, scan.layout.time
@@ -40,6 +40,6 @@ def picture(scan: Scan, rows: Sequence[tuple[str, Shown]]) -> str:
 
 
 def _time(value: pa.Scalar) -> str:
-    """A time as it is written in the short form; a number of ticks as it is."""
+    """A time in the short form; a number of ticks unchanged."""
     text = str(value)
     return text.removeprefix("1970-01-01 ")

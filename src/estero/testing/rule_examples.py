@@ -1,4 +1,4 @@
-"""Rules with their own examples beside them: ``name.test.yml`` says what ``name.ceql`` is meant to find."""
+"""Rules with examples beside them: ``name.test.yml`` has what ``name.ceql`` is expected to find."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _places(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[
 
 
 def _examples(file: Path) -> list[Mapping[str, Any]]:
-    """The examples in a file; raises `DataError` for what is no list of mappings."""
+    """The examples in a file; raises `DataError` if it is not a list of mappings."""
     import yaml
 
     try:
@@ -88,7 +88,7 @@ def _examples(file: Path) -> list[Mapping[str, Any]]:
 
 
 def _check(asked: RuleSet, file: Path, example: Mapping[str, Any], engines: Sequence[str] | None) -> None:
-    """Raises AssertionError, and others, where a rule does not find what it should."""
+    """Raises AssertionError, or another error, if a rule does not find what is expected."""
     __tracebackhide__ = True
     stem = file.name.removesuffix(EXAMPLES)
     own = [name for name in asked if _is_beside(asked.file_of(name), file, stem)]
@@ -108,7 +108,7 @@ def _check(asked: RuleSet, file: Path, example: Mapping[str, Any], engines: Sequ
 
 
 def _with_texts(expected: Any) -> Any:
-    """A complex event whose labels are texts: in YAML ``1`` is a number."""
+    """A complex event with its labels as texts: in YAML ``1`` is a number."""
     if isinstance(expected, Mapping):
         return {str(name): value for name, value in expected.items()}
     return expected

@@ -44,7 +44,7 @@ Time = int | datetime | None
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """An event as it is written; the text of its time is empty where it has none."""
+    """An event as it is written; the text of its time is empty if it has none."""
 
     type: str
     attributes: Mapping[str, Value] = field(default_factory=dict)
@@ -102,7 +102,7 @@ def _written(text: str) -> list[_Event]:
 
 @v_args(inline=True)
 class _Reader(Transformer[Token, list[_Event]]):
-    """Productions of the grammar → events."""
+    """Converts the productions of the grammar into events."""
 
     def stream(self, *events: _Event) -> list[_Event]:
         return list(events)
@@ -141,7 +141,7 @@ def _rows(text: str, type: str, time: str) -> Iterator[_Event]:
 
 
 def _text(word: str) -> str:
-    """A word as it is, or without its quotes."""
+    """A word unchanged, or without its quotes."""
     return word[1:-1].replace("''", "'") if word.startswith("'") else str(word)
 
 
@@ -165,7 +165,7 @@ def _column(name: str, values: Sequence[Value]) -> pa.Array:
 
 
 def _times(written: Sequence[_Event]) -> list[Time]:
-    """The times of events: all of them have one, or none has."""
+    """The times of events: either all of them have one, or none has."""
     times = [_time(event.time, number) for number, event in enumerate(written, 1)]
     for number, (before, later) in enumerate(pairwise(times), 2):
         here, earlier = (written[place].time or "no time" for place in (number - 1, number - 2))

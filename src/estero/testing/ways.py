@@ -20,7 +20,7 @@ from estero.queries.texts import restore
 AT_ONCE: Final = "in this process"
 """The name of the way that runs over all events at once."""
 PLACE: Final = "place_in_stream"
-"""The column that breaks ties of time on Spark, which knows no order of rows."""
+"""The column that breaks ties of time on Spark, where rows have no order."""
 
 
 Marked = tuple[tuple[str, tuple[int, ...]], ...]
@@ -28,9 +28,9 @@ Marked = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Shown(NamedTuple):
-    """A complex event as it is shown: its marks, and by name the values of its keys and of SELECT.
+    """A complex event in comparable form: its marks, and the values of its keys and of SELECT by name.
 
-    Of durations the values are their nanoseconds.
+    Values of durations are in nanoseconds.
     """
 
     marks: Marked
@@ -45,7 +45,7 @@ class Way(NamedTuple):
 
 
 def ways(query: Query, scan: Scan, engines: Sequence[str]) -> Iterator[Way]:
-    """Each way in turn to run `query` over a table, which is in stream order, on these engines.
+    """Yields each way to run `query` over a table in stream order, on these engines.
 
     In this process: all events at once, one by one, and cut into two at each place, with a snapshot there.
     """

@@ -23,7 +23,7 @@ from estero.reference.values import Event, compare, evaluate_expression, evaluat
 from estero.theory.event_kinds import Kind, kinds_of
 
 VALUES: Final = (1, 2, 3)
-"""The values that are tried for attributes that are compared with those of other events."""
+"""The values that are tried for attributes compared with those of other events."""
 MOST_EVENTS: Final = 200
 """The most events that are tried."""
 MOST_STREAMS: Final = 20_000

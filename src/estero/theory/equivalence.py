@@ -154,7 +154,7 @@ class Comparison:
         return min(words, key=lambda pair: len(pair[1]) + (not pair[0]), default=None)
 
     def _tells_apart(self, witness: Witness) -> bool:
-        """Whether by the reference semantics of the whole queries only ours has the complex event."""
+        """Whether, by the reference semantics of the whole queries, only ours has the complex event."""
         events = [
             Event(
                 str(event["type"]), {name: value for name, value in event.items() if name != "type"}, time=0

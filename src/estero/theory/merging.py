@@ -39,9 +39,8 @@ def difference_by_classes(
 ) -> tuple[MarkedLetter, ...] | None:
     """A shortest word that `ours` accepts and `theirs` does not; None if there is none.
 
-    Words are over `letters`. They have at most `longest` events, and
-    with `first` their first event is the first of the stream. Raises `LimitExceeded` if more than `limit`
-    pairs of sets would be compared.
+    Words are over `letters`. They have at most `longest` events, and with `first` their first event is the
+    first of the stream. Raises `LimitExceeded` if more than `limit` pairs of sets would be compared.
     """
     sides = _Side(ours, 0), _Side(theirs, ours.states)
     final = sides[0].final | sides[1].final

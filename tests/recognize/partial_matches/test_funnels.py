@@ -137,7 +137,7 @@ def test_only_a_whole_answer_of_a_sequence_with_a_window_has_a_funnel() -> None:
         answer.limit(1).funnel()
     with pytest.raises(QueryError, match="this query has none"):
         steps("SELECT * WHERE visit ; basket")
-    with pytest.raises(QueryError, match="only a sequence comes some of the way"):
+    with pytest.raises(QueryError, match="only a sequence can be matched in part"):
         steps("SELECT * WHERE visit+ WITHIN 1 HOUR")
     pushed = estero.query(FUNNEL).recognizer(SHOP.schema, type="type", time="time").push(SHOP)
     with pytest.raises(ValueError, match=r"ask the answer of query\.run"):

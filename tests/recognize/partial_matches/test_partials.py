@@ -46,7 +46,7 @@ def test_windows_that_are_open_are_not_told() -> None:
 def test_where_partial_matches_mean_nothing() -> None:
     for text, message in (
         ("SELECT * WHERE visit ; pay", "has none"),
-        ("SELECT * WHERE visit AND pay WITHIN 5 EVENTS", "only a sequence comes some of the way"),
+        ("SELECT * WHERE visit AND pay WITHIN 5 EVENTS", "only a sequence can be matched in part"),
     ):
         with pytest.raises(QueryError, match=message):
             estero.query(text).run(SHOP, type="type", time="time").partials()

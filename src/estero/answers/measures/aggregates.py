@@ -1,4 +1,4 @@
-"""Aggregates of the events of a variable, one value for each instance, as `reference.filters` means them."""
+"""Aggregates of the events of a variable: one value for each instance, as defined by `reference.filters`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from estero.language.tree.schema import Kind
 _Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 _SAFE = 2.0**62
-"""Sums of absolute values below this, added up in floats, do not overflow 64-bit integers."""
+"""The bound below which sums of absolute values, added as floats, do not overflow 64-bit integers."""
 
 
 def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: Evaluator) -> pa.Array:
     """One value for each instance, NULL (for count, 0) of no values; an overflow of sum is a `DataError`.
 
-    The values of min, max, first and last have the type of the column, those of list are lists of it, and
-    sums are of its kind.
+    The values of min, max, first and last have the type of the column, those of list are lists of that type,
+    and sums are of its kind.
     """
     if node.operand is None:
         return pa.array(marked.sizes)
@@ -56,7 +56,7 @@ def aggregate(node: Aggregate, marked: Marked, events: EventsAtHand, evaluator: 
 def _of_known(
     node: Aggregate, values: pa.Array, marked: Marked, column: ColumnType, evaluator: Evaluator
 ) -> pa.Array:
-    """An aggregate of the values that are not NULL; `marked` has those of each instance."""
+    """An aggregate of the non-NULL values; `marked` has the events of each instance."""
     match node.function:
         case "count" if node.distinct:
             return pa.array(_different(evaluator.read(values, column), marked))
@@ -99,7 +99,7 @@ def _over(reduced: np.ufunc, items: NDArray[np.generic], marked: Marked) -> NDAr
 
 
 def _spread(values: NDArray[np.generic], marked: Marked, data_type: pa.DataType) -> pa.Array:
-    """Values of the instances that have events, with NULL for the others."""
+    """The values of the instances that have events, with NULL for the others."""
     there = marked.sizes > 0
     if there.all():
         return pa.array(values, data_type)
@@ -109,7 +109,7 @@ def _spread(values: NDArray[np.generic], marked: Marked, data_type: pa.DataType)
 
 
 def _extreme(function: str, values: pa.Array, marked: Marked) -> pa.Array:
-    """NaN is the largest number; strings are in the order of their code points, as Arrow sorts them."""
+    """The smallest or largest value: NaN is the largest number, and strings are in order of code points."""
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         numbers = (pc.fill_null(values, pa.scalar(0, kind)) if values.null_count else values).to_numpy()
@@ -124,7 +124,7 @@ def _extreme(function: str, values: pa.Array, marked: Marked) -> pa.Array:
 
 
 def _different(values: pa.Array, marked: Marked) -> Integers:
-    """How many different values each instance has: NaN is equal to itself, and 0.0 to -0.0."""
+    """The number of different values of each instance: NaN equals itself, and 0.0 equals -0.0."""
     sizes = marked.sizes
     if not len(sizes) or sizes.max() <= 1:
         return sizes
@@ -137,7 +137,7 @@ def _different(values: pa.Array, marked: Marked) -> Integers:
 
 
 def _sums(numbers: _Numbers, marked: Marked) -> NDArray[np.generic]:
-    """Sums in stream order; floats are added one after the other, as `bincount` does."""
+    """The sums in stream order; floats are added one after the other, as by `bincount`."""
     items = numbers[marked.rows]
     if numbers.dtype == np.float64:
         return np.bincount(marked.owners, items, len(marked.sizes))[marked.sizes > 0]
@@ -173,12 +173,12 @@ def _sum(numbers: _Numbers, marked: Marked) -> pa.Array:
 
 
 def _mean(numbers: _Numbers, marked: Marked) -> pa.Array:
-    """The sum, of integers the exact one of any size, as a float and divided by the number of values."""
+    """The sum as a float (of integers the exact one, of any size) divided by the number of values."""
     if numbers.dtype == np.float64:
         sums = _sums(numbers, marked).astype(np.float64)
     else:
         items = numbers[marked.rows]
-        sums = _over(np.add, items, marked).astype(np.float64)  # those that are too large wrap around
+        sums = _over(np.add, items, marked).astype(np.float64)  # sums that are too large wrap around
         places = np.cumsum(marked.sizes > 0) - 1
         for instance in _perhaps_too_large(numbers, marked):
             low, high = marked.offsets[instance : instance + 2]
@@ -187,7 +187,7 @@ def _mean(numbers: _Numbers, marked: Marked) -> pa.Array:
 
 
 def _deviation(numbers: _Numbers, marked: Marked) -> pa.Array:
-    """The deviation of a sample, in two passes; NULL of fewer than two values."""
+    """The sample standard deviation, in two passes; NULL for fewer than two values."""
     items, counts, owners = numbers[marked.rows].astype(np.float64), marked.sizes, marked.owners
     means = np.bincount(owners, items, len(counts)) / np.maximum(counts, 1)
     apart = items - means[owners]
@@ -196,7 +196,7 @@ def _deviation(numbers: _Numbers, marked: Marked) -> pa.Array:
 
 
 def _median(numbers: _Numbers, marked: Marked) -> pa.Array:
-    """The value in the middle of the sorted ones, NaN last; of an even number the mean of the two there."""
+    """The median, with NaN sorted last; for an even number of values the mean of the two in the middle."""
     items = numbers[marked.rows].astype(np.float64)
     items = items[np.lexsort((items, marked.owners))]
     there = marked.sizes > 0

@@ -1,4 +1,4 @@
-"""Exact sums of decimals: their 128 bits are added up in four parts, so that no addition overflows."""
+"""Exact sums of decimals: their 128 bits are added in four parts, so that no addition overflows."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _HALF: Final = 1 << 64
 
 
 def sums_of_decimals(values: pa.Array, marked: Marked) -> pa.Array:
-    """The sum of each instance, of 38 digits with the scale of the values; NULL where it has no event.
+    """The sum of each instance, of 38 digits with the scale of the values; NULL for one without events.
 
-    `values` are decimals of 128 bits, and NULL is none of those that are marked. Raises `DataError` for a sum
-    that has more digits.
+    `values` are decimals of 128 bits, and the marked ones are not NULL. Raises `DataError` for a sum that has
+    more digits.
     """
     wide = pa.decimal128(MOST_DIGITS, values.type.scale)
     there = marked.sizes > 0
     begins = marked.offsets[:-1][there]
     parts = _parts(values.cast(wide))[marked.rows]
     sums = np.add.reduceat(parts, begins, axis=0) if len(begins) else parts[:0]
-    for place in range(_PARTS - 1):  # what is beyond 32 bits is carried
+    for place in range(_PARTS - 1):  # bits beyond the lowest 32 are carried
         sums[:, place + 1] += sums[:, place] >> _BITS
         sums[:, place] &= _LOW
     _check_digits(sums)
@@ -52,7 +52,7 @@ def _parts(values: pa.Array) -> NDArray[np.int64]:
 
 
 def _check_digits(sums: NDArray[np.int64]) -> None:
-    """Raises `DataError` where a sum has more than 38 digits."""
+    """Raises `DataError` if a sum has more than 38 digits."""
     high = (sums[:, 3] << _BITS) + sums[:, 2]
     beyond = (sums[:, 3] >= 1 << 31) | (sums[:, 3] < -(1 << 31))
     near = np.flatnonzero(beyond | (np.abs(high) >= 10**MOST_DIGITS // _HALF))

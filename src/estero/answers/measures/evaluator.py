@@ -1,4 +1,4 @@
-"""Conditions and expressions over columns of values, evaluated by DuckDB as expressions.py writes them."""
+"""Conditions and expressions over columns of values, evaluated by DuckDB as SQL from expressions.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from estero.language.tree.schema import Kind
 from estero.system.cached_property import cached_property
 
 Truths = NDArray[np.int8]
-"""Of each instance one of FALSE, UNKNOWN, TRUE: AND is the minimum, OR the maximum, NOT is ``2 - truth``."""
+"""For each instance FALSE, UNKNOWN or TRUE: AND is the minimum, OR the maximum, NOT is ``2 - truth``."""
 
 FALSE, UNKNOWN, TRUE = np.int8(0), np.int8(1), np.int8(2)
 
@@ -38,10 +38,10 @@ _TRUTH = "truth"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A condition as SQL over columns: of attributes of variables' events, and of aggregates.
+    """A condition as SQL over columns: attributes of the events of variables, and aggregates.
 
-    It is asked about tuples of events of `variables`, and of the events before those of `previous`.
-    `attributes` are (column, variable, attribute), `aggregates` are (column, aggregate).
+    It is evaluated on tuples of events of `variables`, and of the preceding events for the variables in
+    `previous`. `attributes` are (column, variable, attribute), `aggregates` are (column, aggregate).
     """
 
     sql: str
@@ -52,12 +52,12 @@ class Question:
 
 
 def before(variable: str) -> str:
-    """The name of a variable in the columns of the event before its own."""
+    """The name of the variable for the event before the one of this variable, as used in columns."""
     return f"prev({variable})"
 
 
 class Formula(NamedTuple):
-    """An expression over one event as SQL over columns, which are (column, attribute), and how it is read."""
+    """An expression over one event as SQL over columns, (column, attribute), and the form of its value."""
 
     sql: str
     columns: tuple[tuple[str, str], ...]
@@ -67,7 +67,7 @@ class Formula(NamedTuple):
 class Evaluator:
     """Evaluates conditions on events with this `schema` in DuckDB, and expressions over single events.
 
-    An attribute that is not in `columns` is NULL in every event. `place` is where in a query they stand.
+    An attribute that is not in `columns` is NULL in every event. `place` is the clause in which they stand.
     """
 
     def __init__(self, schema: pa.Schema, place: str = "a filter") -> None:
@@ -83,12 +83,12 @@ class Evaluator:
 
     @cached_property
     def columns(self) -> Mapping[str, ColumnType]:
-        """How expressions read each attribute (columns.py)."""
+        """The form in which expressions read each attribute (columns.py)."""
         described = self.described(self._schema)
         return {attribute_in(name): column for name, column in described.items()}
 
     def described(self, schema: pa.Schema) -> dict[str, ColumnType]:
-        """How expressions read columns of these types."""
+        """The form in which expressions read columns of these types."""
         self._connection.register(TABLE, schema.empty_table())
         described = self._connection.execute(f"DESCRIBE FROM {TABLE}").fetchall()
         self._connection.unregister(TABLE)
@@ -97,7 +97,8 @@ class Evaluator:
     def question(self, condition: Node, variable: str | None = None) -> Question:
         """The question that `condition` puts to tuples of events.
 
-        With `variable` it is about each event of that variable: the question of ``variable[condition]``.
+        With `variable` it is evaluated on each event of that variable: the question of
+        ``variable[condition]``.
         """
         attributes: dict[tuple[str, str], str] = {}
         aggregates: dict[Aggregate, str] = {}
@@ -139,24 +140,24 @@ class Evaluator:
         return truths
 
     def read(self, values: pa.Array, column: ColumnType) -> pa.Array:
-        """Values of a column in the form of their kind (columns.py)."""
+        """The values of a column in the form of their kind (columns.py)."""
         if column.cast is None:
             return values
         sql = f"SELECT {DUCKDB.text(DUCKDB.as_read('v', column))} AS v FROM {TABLE}"
         return self.computed(sql, {"v": values}, len(values))[0]
 
     def number_texts(self, values: pa.Array, column: ColumnType) -> pa.Array:
-        """Texts that equal integers, floats and decimals share (`text_of_number`)."""
+        """Texts of integers, floats and decimals that are the same for equal numbers (`text_of_number`)."""
         shown = text_of_number(DUCKDB, DUCKDB.as_read("v", replace(column, stands=exp.column("v"))), column)
         return self.computed(f"SELECT {DUCKDB.text(shown)} AS v FROM {TABLE}", {"v": values}, len(values))[0]
 
     def floats(self, decimals: pa.Array) -> pa.Array:
-        """The nearest floats: Arrow's own are not always."""
+        """The nearest floats, which Arrow's own conversion does not always give."""
         sql = f"SELECT CAST(CAST(v AS VARCHAR) AS DOUBLE) AS v FROM {TABLE}"
         return self.computed(sql, {"v": decimals}, len(decimals))[0]
 
     def type_of(self, name: str) -> ColumnType:
-        """How an attribute is read."""
+        """The form in which an attribute is read."""
         return self.columns.get(name, canonical(Kind.NULL))
 
     def formula(self, expression: Node) -> Formula:
@@ -177,7 +178,7 @@ class Evaluator:
         return self._formulas[expression]
 
     def values(self, expression: Node, events: EventsAtHand, rows: Integers) -> tuple[pa.Array, Integers]:
-        """The values of an expression, and for each of these rows the place of its event's value."""
+        """The values of an expression, and for each of these rows the index of its event's value."""
         if isinstance(expression, Attribute):
             column = self.columns.get(expression.name)
             if column is None:
@@ -185,7 +186,7 @@ class Evaluator:
             if not column.checked:
                 return events.column(expression.name), rows
         asked, places = distinct(rows, events.count)
-        if isinstance(expression, Attribute):  # what does not fit is an error only where it is asked for
+        if isinstance(expression, Attribute):  # a value that does not fit is an error only if it is used
             return events.values(expression.name, asked), places
         formula = self.formula(expression)
         columns = {column: events.values(name, asked) for column, name in formula.columns}
@@ -193,13 +194,13 @@ class Evaluator:
         return values, places
 
     def type_of_operand(self, expression: Node) -> ColumnType:
-        """How the values of an expression over one event are read."""
+        """The form in which the values of an expression over one event are read."""
         if isinstance(expression, Attribute):
             return self.type_of(expression.name)
         return self.formula(expression).type
 
     def type_of_aggregate(self, aggregate: Aggregate) -> ColumnType:
-        """How the values of an aggregate are read, as aggregates.py makes them."""
+        """The form in which the values of an aggregate are read, as made by aggregates.py."""
         if aggregate.operand is None or aggregate.function == "count":
             return canonical(Kind.INT)
         column = self.type_of_operand(aggregate.operand)
@@ -218,7 +219,7 @@ class Evaluator:
                 return column
 
     def computed(self, sql: str, columns: Mapping[str, pa.Array], count: int) -> list[pa.Array]:
-        """The columns of a statement over these columns; without columns, over `count` rows."""
+        """The columns that a statement computes from these columns; without columns, over `count` rows."""
         given = dict(columns) or {"none": np.zeros(count, np.int8)}
         self._connection.register(TABLE, pa.table(given))
         try:
@@ -252,7 +253,7 @@ _FORMS: Mapping[Kind | None, str] = {
 
 
 def in_form(value: Typed) -> tuple[str, ColumnType]:
-    """The SQL of a value in the form of its kind, and how it is read then."""
+    """The SQL of a value in the form of its kind, and how that form is read."""
     if value.kind is None:
         return f"CAST({DUCKDB.text(value.sql)} AS BIGINT)", canonical(Kind.NULL)
     wanted = _FORMS[value.kind]

@@ -23,9 +23,9 @@ Number = TypeVar("Number", bound=np.integer)
 
 
 def fold(values: NDArray[Number], owners: Integers, into: NDArray[Number]) -> None:
-    """Each of `into` becomes the smallest of its `values` and itself: of truths, their AND.
+    """Reduces each element of `into` to the minimum of itself and its `values`; for truths, AND.
 
-    `owners` are the places in `into` that `values` belong to, ascending.
+    `owners` are the indexes in `into` that `values` belong to, ascending.
     """
     if len(owners) == 0:
         return
@@ -35,7 +35,7 @@ def fold(values: NDArray[Number], owners: Integers, into: NDArray[Number]) -> No
 
 
 def distinct(rows: Integers, count: int) -> tuple[Integers, Integers]:
-    """The rows that occur, ascending, and the place of each item's row among them."""
+    """The distinct rows, ascending, and the index of each item's row among them."""
     present = np.zeros(max(1, count), np.bool_)
     present[rows] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[rows]
@@ -59,7 +59,7 @@ def occurring(*numbers: Integers) -> Integers:
 
 
 _FAR: Final = 16
-"""Numbers that are further apart, on average, are sorted."""
+"""The average gap between numbers above which they are sorted."""
 
 
 class Marked(NamedTuple):
@@ -74,7 +74,7 @@ class Marked(NamedTuple):
 
     @property
     def sizes(self) -> Integers:
-        """How many events each instance has."""
+        """The number of events of each instance."""
         return np.diff(self.offsets)
 
     @property
@@ -83,7 +83,7 @@ class Marked(NamedTuple):
         return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
 
     def followed(self) -> Followed:
-        """The events that come after another one in their instance, each with the one before it."""
+        """The events that come after another event of their instance, each with the one before it."""
         owners = self.owners
         follows = np.zeros(len(owners), np.bool_)
         follows[1:] = owners[1:] == owners[:-1]
@@ -107,8 +107,8 @@ class EventsAtHand:
     """The distinct events among items, which are `rows` of an excerpt of the events that are kept.
 
     `rows` gives the row of each item here, `chosen` the rows of the events in the excerpt. `starts` and
-    `ends` are those of the events with which the matches start and end, where these are given; `wait` is how
-    long what ends waits then, if it does.
+    `ends` are those of the events with which the matches start and end, if given; `wait` is the time that
+    ended matches wait, if there is one.
     """
 
     chosen: Integers
@@ -140,7 +140,7 @@ class EventsAtHand:
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return len(self.chosen)
 
     def has(self, name: str) -> bool:
@@ -148,7 +148,7 @@ class EventsAtHand:
         return event_column(name) in self._excerpt.schema.names
 
     def column(self, name: str) -> pa.Array:
-        """The values of all events, plain, in the type of the store; `DEADLINE` is where the wait is over."""
+        """The values of all events, plain, in the type of the store; `DEADLINE` is the end of the wait."""
         if name not in self._columns:
             waits = name == DEADLINE and self._wait is not None
             kept = self._excerpt.column(TIME if waits else event_column(name))

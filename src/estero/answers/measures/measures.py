@@ -1,6 +1,6 @@
-"""Columns with a value of each complex event: aggregates over segments, then expressions over these.
+"""Columns with a value for each complex event: aggregates over segments, then expressions over these.
 
-What is computed of single events is computed once for each, and what is computed of aggregates once for each
+Expressions over single events are computed once for each event, and those over aggregates once for each
 batch, both in DuckDB; nothing is done for one complex event at a time.
 """
 
@@ -64,7 +64,7 @@ class Measures:
     def types(self) -> tuple[pa.DataType, ...]:
         """The types of the columns.
 
-        What is shown as it came has the type that it came in; other values have one type for each kind.
+        A value that is shown unchanged keeps its type; other values have one type for each kind.
         """
         return tuple(map(self._type, self._flat))
 
@@ -86,11 +86,11 @@ class Measures:
         ]
         return [_in_type(column, wanted) for column, wanted in zip(columns, self.types, strict=True)]
 
-    # ------------------------------------------------------------------------- what is computed
+    # ------------------------------------------------------------------------- the computed values
 
     @cached_property
     def _sql(self) -> str:
-        """One statement for all expressions over aggregates; empty where there is none."""
+        """One statement for all expressions over aggregates; empty if there are none."""
         values = [
             in_form(self._writer.value(flat))[0] for flat in self._flat if not isinstance(flat, Attribute)
         ]
@@ -119,7 +119,7 @@ class Measures:
         return self._type_of(self._evaluator.type_of_aggregate(node))
 
     def _type_of_operand(self, operand: Node) -> pa.DataType:
-        """The type of an attribute as the events show it, or one type for each kind of computed value."""
+        """The type of an attribute as events show it, or one type for each kind of computed value."""
         if isinstance(operand, Attribute):
             place = self._events.get_field_index(event_column(operand.name))
             return pa.int64() if place < 0 else plain_type(self._events.field(place).type)
@@ -138,7 +138,7 @@ class Measures:
 
     @property
     def _zone(self) -> str | None:
-        """The zone of timestamps that are computed: that of the columns, UTC where these have several."""
+        """The zone of computed timestamps: that of the columns, or UTC if these have several."""
         kinds = [*(field.type for field in self._events), *self._columns.values()]
         zones = {kind.tz for kind in map(plain_type, kinds) if pa.types.is_timestamp(kind)}
         return zones.pop() if len(zones) == 1 else "UTC" if zones else None
@@ -148,7 +148,7 @@ def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The column with ticks as timestamps and durations, and NULLs in the type of their column."""
     if column.type == wanted:
         return column
-    if pa.types.is_null(wanted):  # which Arrow casts nothing to
+    if pa.types.is_null(wanted):  # Arrow cannot cast to null
         return pa.nulls(len(column))
     if pa.types.is_list(wanted) and pa.types.is_list(column.type):
         items = _in_type(column.values, wanted.value_type)
@@ -160,5 +160,5 @@ def _in_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _offsets(lists: pa.ListArray) -> pa.Array:
-    """Where lists begin in their values, without a NULL."""
+    """The offsets of lists in their values, without a NULL."""
     return pa.array(lists.offsets.to_numpy(zero_copy_only=False), pa.int32())

@@ -1,4 +1,4 @@
-"""``PARTITION BY [X.a, …]`` in a pattern: whether all values of an instance are the same one."""
+"""``PARTITION BY [X.a, …]`` in a pattern: the check that all values of an instance are the same."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class _Values(NamedTuple):
 def agreement(
     condition: Agreement, evaluator: Evaluator, schema: Schema, type_column: str | None
 ) -> Callable[[Instances], Truths]:
-    """The check of a condition: true where all values are equal and none is NULL, else false.
+    """The check of a condition: true if all values are equal and none is NULL, else false.
 
-    Keys without a variable are alternatives of one key: of each event, the first that its type has.
+    Keys without a variable are alternatives of one key: for each event, the first that its type has counts.
     """
     keys = [(key.variable, key.attribute) for key in condition.keys if key.variable is not None]
     alternatives = [key.attribute for key in condition.keys if key.variable is None]
@@ -78,7 +78,7 @@ def _has_type(
 def _numbered_values(
     events: EventsAtHand, asked: Sequence[_Values], evaluator: Evaluator, result: Truths
 ) -> Iterator[tuple[Integers, Integers]]:
-    """(a number for each value, their instances): numbers are equal exactly when ``=`` says so of values.
+    """(a number for each value, their instances): numbers are equal exactly if the values are equal by ``=``.
 
     `result` becomes false where a value is NULL.
     """
@@ -108,14 +108,14 @@ def _is_valid(values: pa.Array) -> Mask:
 
 
 def _form(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[pa.Array, Integers]:
-    """Two halves of each value, equal exactly when ``=`` says so, in one form for a group of kinds."""
+    """Two halves of each value, equal exactly if the values are by ``=``, in one form per group of kinds."""
     plain = evaluator.read(values, column)
     nothing = np.zeros(len(plain), np.int64)
     match column.kind:
         case Kind.INT:
             whole = plain.to_numpy(zero_copy_only=False)
             rounded = whole.astype(np.float64)
-            beyond = rounded >= 2.0**63  # the one float that is no 64-bit integer
+            beyond = rounded >= 2.0**63  # 2**63 is no 64-bit integer
             back = np.where(beyond, 0.0, rounded).astype(np.int64)
             return pa.array(rounded + 0.0), np.where(beyond, whole - (2**63 - 1) - 1, whole - back)
         case Kind.FLOAT:
@@ -132,7 +132,7 @@ def _form(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[p
 
 
 def _text(values: pa.Array, column: ColumnType, evaluator: Evaluator) -> tuple[pa.Array, Integers]:
-    """Numbers beside decimals: texts that are alike exactly where the keys of partitions are."""
+    """Texts of numbers next to decimals, which are equal exactly if the keys of partitions are."""
     return evaluator.number_texts(values, column), np.zeros(len(values), np.int64)
 
 

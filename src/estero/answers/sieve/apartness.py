@@ -1,4 +1,4 @@
-"""``[<= 5 MINUTES, …]`` of a step: whether the next part is at that distance from the one before it."""
+"""``[<= 5 MINUTES, …]`` of a step: the check of the distance between the next part and the one before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from estero.classify.column_names import POSITION, TIME
 def apartness(condition: Apartness) -> Callable[[Instances], Truths]:
     """The check of a condition, whose distances are in ticks and positions: never unknown.
 
-    An instance begins with what follows; what is before ended with the last event of `BEFORE` until then.
+    An instance begins with the part after the step; the part before ended with the last event of `BEFORE`.
     """
     bounds = [distance.bounds(None) for distance in condition.distances]
 
@@ -24,7 +24,7 @@ def apartness(condition: Apartness) -> Callable[[Instances], Truths]:
         result = np.full(len(at), TRUE)
         for low, high, in_positions in bounds:
             name = POSITION if in_positions else TIME
-            # What follows is not earlier, so that the difference fits into 64 bits without a sign.
+            # The later part is not earlier in time, so that the difference fits into 64 bits without a sign.
             apart = (at.events.numbers(name, start) - at.events.numbers(name, end)).view(np.uint64)
             result[apart < np.uint64(low)] = FALSE
             if high is not None:

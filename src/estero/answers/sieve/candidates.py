@@ -1,4 +1,4 @@
-"""The bound on complex events with the same end among which a strategy chooses, where each is checked."""
+"""The bound on the complex events with one end among which a strategy chooses, if each has to be checked."""
 
 from __future__ import annotations
 

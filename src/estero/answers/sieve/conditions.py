@@ -1,6 +1,6 @@
-"""A condition on the events of variables → its truth for each instance (reference/filters.py says which).
+"""A condition on the events of variables → its truth for each instance (defined in reference/filters.py).
 
-A condition is turned once into a check, which can be asked of any batch.
+A condition is turned once into a check, which can be applied to any batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Check = Callable[[Instances], Truths]
 """The truth of a condition for each instance."""
 
 BLOCK: Final = 1 << 18
-"""Tuples that are evaluated at once: bounds the memory of a condition on several variables."""
+"""The number of tuples evaluated at once: it bounds the memory of a condition on several variables."""
 
 _MOST = 2.0**62
 
@@ -49,7 +49,7 @@ def check_of(
 ) -> Check:
     """The check of a condition; raises `QueryError` for a predicate that is not in `predicates`.
 
-    `placed`: positions are those of the whole stream, so that messages may name them.
+    `placed`: positions are those of the whole stream, so that messages may mention them.
     """
     columns = [name for name in all_attributes(schema) if not is_path(name)]
 
@@ -87,9 +87,9 @@ def _all_of(parts: Sequence[Check], join: np.ufunc, at: Instances) -> Truths:
 
 
 def _of_tuples(evaluator: Evaluator, question: Question, at: Instances) -> Truths:
-    """Whether a comparison holds for all tuples of events of its variables.
+    """The truth of a comparison for all tuples of events of its variables.
 
-    Of a variable that `prev` speaks of these are all but the first of an instance, each with the one before.
+    For a variable under `prev`, these are all events of an instance but the first, each with the one before.
     """
     result = np.full(len(at), TRUE)
     followed = {variable: at.of(variable).followed() for variable in question.previous}
@@ -127,7 +127,7 @@ def _ask(
 ) -> Truths:
     """The truth of `count` tuples; `rows` are the events of each variable, `more` further columns.
 
-    Behind those of the variables come the events before those of `question.previous`.
+    After the events of the variables come those before the events of `question.previous`.
     """
     rows_of = dict(zip((*question.variables, *map(before, question.previous)), rows, strict=True))
     columns = {
@@ -143,7 +143,7 @@ def _ask_once(
 ) -> Truths:
     """The truth of `count` tuples without aggregates; `rows` are the events of each variable.
 
-    Each distinct tuple is asked about once, if a table of all possible ones is not much larger than `count`.
+    Each distinct tuple is evaluated once, if a table of all possible ones is not much larger than `count`.
     """
     events = at.events.count
     space = events ** len(rows)
@@ -162,7 +162,7 @@ def _ask_once(
 def tuples(sizes: Sequence[Integers], instances: int) -> Iterator[tuple[Integers, list[Integers]]]:
     """All tuples of one element of each of `sizes`, in blocks of bounded size: (instance, element of each).
 
-    ``sizes[v][i]`` is how many elements there are in instance i for the v-th of the tuple. Instances ascend.
+    ``sizes[v][i]`` is the number of elements in instance i for component v of the tuple. Instances ascend.
     Without `sizes` each instance has the one empty tuple.
     """
     if all(bool((size == 1).all()) for size in sizes):
@@ -253,14 +253,14 @@ def _part(whole: pa.Table | pa.Array, offsets: Sequence[int], instance: int) -> 
 
 
 def _marked(at: Instances, instance: int) -> str:
-    """Which events the complex event around an instance shows."""
+    """The events that the complex event around an instance shows."""
     positions = at.positions(instance)
     noun = "position" if len(positions) == 1 else "positions"
     return f"the complex event marks {noun} {', '.join(map(str, positions))}"
 
 
 def _given(arguments: Sequence[object]) -> str:
-    """The arguments of a call, for events whose positions nobody knows."""
+    """The arguments of a call, for events whose positions are unknown."""
     texts = [
         repr(argument.to_pylist() if isinstance(argument, pa.Array) else argument) for argument in arguments
     ]

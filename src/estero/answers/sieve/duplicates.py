@@ -33,17 +33,17 @@ class Duplicates:
 
 
 class Seen:
-    """The complex events of one end position that were met, as hashes of 128 bits: 16 bytes for each.
+    """The complex events seen at one end position, as hashes of 128 bits: 16 bytes for each.
 
-    They are kept in sorted runs, each at least twice as long as the next, so that n of them are merged in
-    O(n log n) and one is looked up in O(log² n).
+    They are kept in sorted runs, each at least twice as long as the next, so that n of them are merged in O(n
+    log n) and one is looked up in O(log² n).
     """
 
     def __init__(self) -> None:
         self._runs: list[Words] = []
 
     def add(self, hashes: Words) -> None:
-        """Notes hashes that were not there; uint64 [2, n]."""
+        """Adds hashes that are not there yet; uint64 [2, n]."""
         if not hashes.shape[1]:
             return
         run = hashes[:, np.lexsort(hashes[::-1])]

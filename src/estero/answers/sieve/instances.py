@@ -1,4 +1,4 @@
-"""Which events each variable of a residual condition has, in every instance of its place.
+"""The events of each variable of a residual condition, in every instance of the part that it belongs to.
 
 Truths, counts and values of instances are arrays with one element for each.
 """
@@ -17,7 +17,7 @@ from estero.language.tree.whole import ENDS, START_OF
 
 
 class MarkTable:
-    """What mark ids stand for: `label_sets[id]` and `hidden_sets[id]`."""
+    """The meaning of mark ids: `label_sets[id]` and `hidden_sets[id]`."""
 
     def __init__(
         self, label_sets: Sequence[frozenset[str]], hidden_sets: Sequence[frozenset[Hidden]]
@@ -39,7 +39,7 @@ class MarkTable:
         return bool(ambiguous.any()) or not bool(self.is_visible.all())
 
     def shown(self, matches: Matches) -> Matches:
-        """The matches as answers show them: no items without visible labels, equal sets under one id."""
+        """The matches as shown: no items without visible labels, and one id for equal sets of labels."""
         if not self.merges:
             return matches
         visible: Mask = self.is_visible[matches.marks]
@@ -61,7 +61,7 @@ class MarkTable:
 
 
 class Instances:
-    """The instances of a residual's place in a batch of matches, and what its variables have there.
+    """The instances of a residual's part of a pattern in a batch of matches, and its variables' events.
 
     `match` is int64 [instances], ascending: the complex event that each belongs to.
     """
@@ -96,7 +96,7 @@ class Instances:
         return self._marked[variable]
 
     def before(self, variable: str) -> tuple[Integers, Integers]:
-        """Of each instance the last event of a variable before its first event, and that one; rows of events.
+        """For each instance, the last event of a variable before its first event, and that one; as rows.
 
         Every instance has to have one.
         """
@@ -138,8 +138,8 @@ class Instances:
     def _around(self, first: Integers, begin: Hidden | None = None) -> tuple[Integers, Integers]:
         """The items [low, high) of the instance around each item of `first`.
 
-        An instance reaches from its first item, which `begin` marks, to just before that of the next one.
-        What is before all of them, or has none, is an instance, too.
+        An instance reaches from its first item, which `begin` marks, to just before that of the next one. The
+        items before all of them, or without any, form an instance, too.
         """
         begins = first if begin is None else self._items(begin)
         before = np.searchsorted(begins, first, side="right")

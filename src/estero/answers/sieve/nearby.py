@@ -1,7 +1,7 @@
-"""Events that an absence forbids near a start or behind an end, where only a comparison with others tells.
+"""Events that an absence forbids near a start or after an end, if it compares them with other events.
 
-A run does not mark them. They are kept beside the events of the window, and the residual filter is asked of
-each complex event with each of those near it (docs/language.md, "NOT … FOR").
+A run does not mark them. They are kept beside the events of the window, and the residual filter is evaluated
+on each complex event with each of the nearby events (docs/language.md, "NOT … FOR").
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from estero.plan.deadlines import Deadline
 from estero.plan.plan import Plan
 
 PAIRS = 1 << 18
-"""The number of pairs of a complex event and a nearby event in one question, unless one has more."""
+"""The number of pairs of a complex event and a nearby event evaluated at once, unless one match has more."""
 
 _SIGN = np.uint64(1 << 63)
 
 
 class _Known(NamedTuple):
-    """Of n events in stream order: position int64[n], time int64[n], keys uint64[n, 0 or 2]."""
+    """n events in stream order: position int64[n], time int64[n], keys uint64[n, 0 or 2]."""
 
     position: Integers
     time: Integers
@@ -56,7 +56,7 @@ class _Known(NamedTuple):
 
 
 class _Forbidden:
-    """The events that one absence forbids: `store` has them, `known` their positions, times and keys."""
+    """The events that one absence forbids: `store` holds them, `known` their positions, times and keys."""
 
     def __init__(self, deadline: Deadline, events: pa.Schema, key_columns: Sequence[str]) -> None:
         self.deadline = deadline
@@ -67,7 +67,7 @@ class _Forbidden:
         self._first = 0
 
     def enter(self, classified: pa.RecordBatch) -> None:
-        """Takes those of the next events that are forbidden."""
+        """Adds the forbidden ones of the next events."""
         word, bit = divmod(self.deadline.forbidden, BITS_IN_WORD)
         words = _numbers(classified, self._words[word]).view(np.uint64)
         rows = np.flatnonzero(words >> np.uint64(bit) & np.uint64(1))
@@ -75,7 +75,7 @@ class _Forbidden:
             self.restart(classified.take(pa.array(rows)))
 
     def restart(self, events: pa.RecordBatch) -> None:
-        """Takes these events."""
+        """Replaces the events by these."""
         self.store.append(events)
         self._parts.append(_Known.of(events, self._key_columns))
 
@@ -93,17 +93,17 @@ class _Forbidden:
         return self.store.take(np.arange(self.store.first, self.store.next))
 
     def events(self, places: Integers) -> tuple[pa.RecordBatch, Integers]:
-        """Events that hold those at some places, and the rows of these."""
+        """A batch that contains the events at some indexes, and their rows in it."""
         excerpt, (rows,) = self.store.excerpt([self._first + places])
         return excerpt, rows
 
     def values(self, attribute: str, places: slice) -> pa.Array:
-        """The values of an attribute of the events at these places."""
+        """The values of an attribute of the events at these indexes."""
         name = event_column(attribute)
         return self.store.take(self._first + np.arange(places.start, places.stop), [name]).column(name)
 
     def forget(self, oldest: int) -> None:
-        """Forgets events that are near no start or end from time `oldest` on."""
+        """Forgets events that are not near any start or end from time `oldest` on."""
         near = oldest if self.deadline.ahead else saturated(oldest - self.deadline.ticks)
         known = self.known
         self.store.trim(self._first + int(np.searchsorted(known.time, np.int64(near))))
@@ -113,7 +113,7 @@ class _Forbidden:
             self._first = self.store.first
 
     def near(self, at: _Known) -> tuple[Integers, Integers]:
-        """The places [low, high) of those that are near starts, or ends, `at` these."""
+        """The index ranges [low, high) of those that are near the starts, or ends, `at`."""
         known, ticks = self.known, np.uint64(self.deadline.ticks)
         times, ends = _in_order(known.time), _in_order(at.time)
         if self.deadline.ahead:
@@ -125,7 +125,7 @@ class _Forbidden:
 
 
 class NearbyEvents:
-    """The events of one stream that compared absences of a plan forbid; `events` is the classified schema."""
+    """The events of one stream that a plan's compared absences forbid; `events` is the classified schema."""
 
     def __init__(self, plan: Plan, events: pa.Schema) -> None:
         self._key_columns = partition_columns(plan)
@@ -136,18 +136,18 @@ class NearbyEvents:
         self._now = LEAST
 
     def enter(self, classified: pa.RecordBatch) -> None:
-        """Takes those of the next events that are forbidden, before anything that they are near is asked."""
+        """Adds the forbidden ones of the next events, before matches near them are checked."""
         for forbidden in self._forbidden:
             forbidden.enter(classified)
         self._now = int(classified.column(TIME)[-1].as_py())
 
     def forget(self, oldest: int | None) -> None:
-        """Forgets events that are near nothing from time `oldest` on; None: from the last event on."""
+        """Forgets events that are not near anything from time `oldest` on; None: from the last event on."""
         for forbidden in self._forbidden:
             forbidden.forget(self._now if oldest is None else oldest)
 
     def idle(self, time: int) -> bool:
-        """Whether no past event counts for starts or ends from `time` on."""
+        """Whether no past event matters to starts or ends from time `time` on."""
         before = [forbidden for forbidden in self._forbidden if not forbidden.deadline.ahead]
         return not any(
             (forbidden.known.time >= saturated(time - forbidden.deadline.ticks)).any() for forbidden in before
@@ -159,7 +159,7 @@ class NearbyEvents:
         return [forbidden.batch for forbidden in self._forbidden]
 
     def restart(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Takes what `batches` gave; raises ValueError for others."""
+        """Restores the state from `batches`; raises ValueError for other batches."""
         for forbidden, batch in zip(self._forbidden, batches, strict=True):
             if not batch.schema.equals(forbidden.store.schema):
                 raise ValueError("forbidden events have other columns")
@@ -206,7 +206,7 @@ class NearbyEvents:
 
 
 class _Pairs(Instances):
-    """A complex event and an event nearby, in each instance; `rows` are those of the events nearby."""
+    """Pairs of a complex event and a nearby event, one per instance; `rows` are those of the latter."""
 
     def __init__(
         self,
@@ -244,10 +244,10 @@ def _pairs(
     return _Pairs(residual, matches, at_hand, marks, rows_nearby)
 
 
-# ----------------------------------------------------------------------------- which may be a pair
+# ----------------------------------------------------------------------------- candidates for pairs
 
 Groups = tuple[Integers, Integers]
-"""Of each event and of each match a number from 0; only those with the same number may be a pair."""
+"""A number, from 0, for each event and each match; only those with the same number can form a pair."""
 
 
 def _same_key(events: NDArray[np.uint64], matches: NDArray[np.uint64]) -> Groups:
@@ -276,9 +276,9 @@ def _both(one: Groups, other: Groups) -> Groups:
 
 
 def _equal_values(residual: Residual, at: Instances) -> Iterator[tuple[str, pa.Array]]:
-    """Attributes of events nearby that must equal a value of each match, and these values.
+    """The attributes of nearby events that must equal a value of each match, and these values.
 
-    Only where one event of each match has it, and of types whose equal values are the same.
+    Only those for which one event of each match has the value, and of types whose equal values are identical.
     """
     nearby = () if residual.nearby is None else residual.nearby.variables
     condition = residual.condition
@@ -299,13 +299,13 @@ def _equal_values(residual: Residual, at: Instances) -> Iterator[tuple[str, pa.A
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Whether values of this type are equal just where they are written alike."""
+    """Whether values of this type are equal only if they are identical."""
     tests = pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean
     return any(test(kind) for test in tests)
 
 
 def _grouped(groups: Groups, low: Integers, high: Integers) -> tuple[Integers, Integers, Integers]:
-    """The places of events, and for each match the first of those that may be near, and their number."""
+    """The indexes of events by group; and for each match the first that may be near, and their number."""
     of_events, of_matches = groups
     places = np.argsort(of_events, kind="stable")
     step = of_events.size + 1
@@ -317,13 +317,13 @@ def _grouped(groups: Groups, low: Integers, high: Integers) -> tuple[Integers, I
 
 
 def _blocks(sizes: Integers) -> Iterator[Integers]:
-    """Ascending rows, block after block, each of about `PAIRS` pairs."""
+    """Ascending rows in blocks of about `PAIRS` pairs each."""
     block = np.cumsum(sizes) // PAIRS
     yield from np.split(np.arange(sizes.size), np.flatnonzero(np.diff(block)) + 1)
 
 
 def _in_order(times: Integers) -> NDArray[np.uint64]:
-    """Numbers without a sign in the order of the times, and as far apart."""
+    """Unsigned numbers in the order of the times, and at the same distances."""
     return times.view(np.uint64) ^ _SIGN
 
 

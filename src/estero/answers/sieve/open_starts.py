@@ -1,4 +1,4 @@
-"""Complex events whose starts may get better ones, and their events: added in batches, taken by age."""
+"""Complex events whose starts may get better ones, with their events: added in batches, taken by age."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from estero.classify.column_names import place_column
 from estero.engine.walk.matches import Matches, chosen, joined, new_matches, sliced
 
 _MANY = 1 << 12
-"""Candidates that are added before they make a part, at most."""
+"""The largest number of candidates that are added before they form a part."""
 _NONE = np.zeros(0, np.int64)
 
 Choice = Callable[[Matches], Matches]
-"""Chooses the best of each start, by ascending start."""
+"""A function that chooses the best of each start, by ascending start."""
 
 
 class Candidates(NamedTuple):
-    """Complex events by ascending start, which count their events by position, and those events, ascending.
+    """Complex events by ascending start, whose events are given by position, and those events, ascending.
 
     There may be other events, too.
     """
@@ -33,7 +33,7 @@ class Candidates(NamedTuple):
 
     @property
     def positions(self) -> Integers:
-        """Those of all events that the complex events have, ascending."""
+        """The ascending positions of all events of the complex events."""
         return occurring(self.matches.start, self.matches.end, self.matches.event)
 
     def values(self, positions: Integers, column: str) -> Integers:
@@ -41,7 +41,7 @@ class Candidates(NamedTuple):
         return integers_of(self.events, column)[self._rows(positions)]
 
     def without_others(self) -> Candidates:
-        """The same with no other events."""
+        """The same without other events."""
         positions = self.positions
         if positions.size == self.events.num_rows:
             return self
@@ -56,9 +56,9 @@ class Candidates(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Candidates, how many of them are gone, and two ascending columns.
+    """Candidates, the number of them that have been taken, and two ascending columns.
 
-    They are, for each row, the stamp of its start and the first end from there on.
+    For each row, these are the stamp of its start and the first end from that row on.
     """
 
     candidates: Candidates
@@ -72,16 +72,16 @@ class _Part(NamedTuple):
 
     @property
     def rest(self) -> Candidates:
-        """Those that are not gone."""
+        """The candidates that have not been taken."""
         return self.candidates.part(self.gone, self.stamps.size) if self.gone else self.candidates
 
     def ended(self, last: int) -> Integers:
-        """The starts of those that end at `last` or before it, and of few others."""
+        """The starts of candidates that end at `last` or before, and of few others."""
         rows = int(np.searchsorted(self.first_ends, last, "right"))
         return self.candidates.matches.start[self.gone : max(self.gone, rows)]
 
     def of_starts(self, starts: Integers) -> Matches:
-        """The candidates of some ascending starts that are still there."""
+        """The remaining candidates of some ascending starts."""
         matches = self.candidates.matches
         low = int(np.searchsorted(matches.start, starts[0]))
         high = int(np.searchsorted(matches.start, starts[-1], "right"))
@@ -90,10 +90,10 @@ class _Part(NamedTuple):
 
 
 class OpenStarts:
-    """Candidates in parts whose sizes fall, so that each of n is joined with others O(log n) times at most.
+    """Candidates in parts of descending size, so that each of n is joined with others at most O(log n) times.
 
-    The oldest are taken without looking at the others. `stamp` is the column that tells how old a start is,
-    and ascends with the position.
+    The oldest are taken without looking at the others. `stamp` is the column with the age of a start, and
+    ascends with the position.
     """
 
     def __init__(self, schema: pa.Schema, stamp: str, best: Choice) -> None:
@@ -103,7 +103,7 @@ class OpenStarts:
         self._size = 0
 
     def add(self, candidates: Candidates) -> None:
-        """Takes the best of some starts, which may be known."""
+        """Adds the best of some starts, some of which may already be known."""
         if not candidates.matches.start.size:
             return
         self._added.append(candidates)
@@ -112,7 +112,7 @@ class OpenStarts:
             self._settle()
 
     def _settle(self) -> None:
-        """Makes a part of what was added, and joins parts that are too small for their places."""
+        """Makes a part of the added candidates, and joins parts that are too small for their places."""
         if not self._added:
             return
         added, self._added, self._size = self._added, [], 0
@@ -128,12 +128,12 @@ class OpenStarts:
         return self._parts[0].candidates if self._parts else self._joined([])
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Removes all candidates."""
         self._parts.clear()
         self._added, self._size = [], 0
 
     def take(self, before: int) -> Candidates:
-        """The best of those that start with a stamp below `before`; they are gone then."""
+        """Removes and returns the best of those that start with a stamp below `before`."""
         self._settle()
         old = []
         for place, part in enumerate(self._parts):
@@ -145,7 +145,7 @@ class OpenStarts:
         return self._joined(old)
 
     def first_end(self, last: int) -> int:
-        """The first end of the best of all starts, or any after `last`."""
+        """The first end of the best of all starts, or any end after `last`."""
         self._settle()
         starts = np.unique(np.concatenate([part.ended(last) for part in self._parts] or [_NONE]))
         if not starts.size:
@@ -154,7 +154,7 @@ class OpenStarts:
 
     @property
     def empty(self) -> bool:
-        """Whether there are none."""
+        """Whether there are no candidates."""
         return not self._parts and not self._added
 
     def _append(self, candidates: Candidates) -> None:
@@ -164,7 +164,7 @@ class OpenStarts:
             self._parts.append(_Part(candidates, 0, stamps, first_ends))
 
     def _join(self, last: Sequence[_Part]) -> None:
-        """Makes one part of the last ones."""
+        """Joins the last parts into one."""
         one = self._joined([part.rest for part in last])
         del self._parts[len(self._parts) - len(last) :]
         self._append(one)
@@ -176,7 +176,7 @@ class OpenStarts:
 
 
 def _shrunk(part: _Part) -> _Part:
-    """The part without what is gone, where that is the most of it."""
+    """The part without the candidates taken, if those are the majority."""
     if 2 * part.gone <= part.stamps.size:
         return part
     return _Part(part.rest, 0, part.stamps[part.gone :], part.first_ends[part.gone :])
@@ -193,7 +193,7 @@ def together(parts: Sequence[Candidates], schema: pa.Schema, best: Choice) -> Ca
 
 
 def places_of(events: pa.RecordBatch) -> Integers:
-    """The positions of events; where an event has several rows, the places of these."""
+    """The indexes of positions of events; if an event has several rows, those of all."""
     return integers_of(events, place_column(events.schema.names))
 
 

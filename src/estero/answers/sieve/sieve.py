@@ -32,10 +32,10 @@ from estero.plan.plan import Classification, residual_text
 
 @runtime_checkable
 class Skipping(Protocol):
-    """Chunks of matches that can leave out what is left of an end."""
+    """Chunks of matches that can skip the rest of an end."""
 
     def skip_end(self, end: int) -> None:
-        """Leaves out the remaining matches with this end."""
+        """Skips the remaining matches with this end."""
 
 
 def _nothing() -> None:
@@ -45,12 +45,13 @@ def _nothing() -> None:
 class Sieve:
     """Checks batches of complex events of one run.
 
-    `label_sets[id]` and `hidden_sets[id]` are what an event marked `id` shows and hides. `classification`
-    says which attributes types have. `predicates` are those over sets of events, by name. `repeats`: complex
-    events may come several times, even with the same marks. `marks_only`: those that differ in their starts
-    alone are one, which starts at its first mark. `placed`: events have the positions of the whole
-    stream, so that messages may name them. STRICT is a matter of the automaton, not of the
-    sieve. `nearby` are the events that absences forbid, and `wait` is how long what ends waits for deadlines.
+    `label_sets[id]` and `hidden_sets[id]` are the visible and hidden labels of an event marked `id`.
+    `classification` has the attributes of each type. `predicates` are those over sets of events, by name.
+    `repeats`: complex events may come several times, even with the same marks. `marks_only`: those that
+    differ in their starts alone are one, which starts at its first mark. `placed`: events have the positions
+    of the whole stream, so that messages may mention them. STRICT is handled by the automaton, not by the
+    sieve. `nearby` are the events that absences forbid, and `wait` is how long ended matches wait for
+    deadlines.
 
     Sifting raises `QueryError` for a predicate that is not registered.
     """
@@ -88,11 +89,11 @@ class Sieve:
         self._predicates = predicates or {}
         self._checks: list[tuple[Residual, Check]] | None = None
         self.before_chunk: Callable[[], None] = _nothing
-        """Is called before each chunk; what it raises ends the sifting."""
+        """Called before each chunk; an exception that it raises ends the sifting."""
 
     @property
     def one_by_one(self) -> bool:
-        """Whether each complex event stays or goes regardless of others with its end."""
+        """Whether each complex event is kept or dropped regardless of others with the same end."""
         return not self._compares and self._limit is None and not self._merges
 
     @property
@@ -101,15 +102,15 @@ class Sieve:
         return None if self._compares else self._limit
 
     def sift_all(self, chunks: Iterable[Matches], store: EventStore) -> Iterator[Matches]:
-        """The matches that stay, in order; they come in chunks, those of an end one after the other.
+        """The matches that stay, in order; they come in chunks, those of one end after the other.
 
-        Their marks are as answers show them: items without visible labels are left out, and ids with the
-        same visible labels become the smallest of them. Without a strategy nothing is kept back, and once
-        LIMIT is reached, chunks that are `Skipping` are told so. With one, what may stay of the last end is
-        kept until that end is complete.
+        Their marks are as answers show them: items without visible labels are left out, and ids with the same
+        visible labels become the smallest of them. Without a strategy nothing is held back, and once LIMIT is
+        reached, chunks that are `Skipping` skip the rest. With a strategy, matches of the last end that may
+        stay are held until that end is complete.
 
-        Raises `DataError` for an overflow in a filter and for what a user's predicate raises, and
-        `LimitExceeded` where a strategy has too many complex events of one end to choose from.
+        Raises `DataError` for an overflow in a filter and for exceptions of a user's predicate, and
+        `LimitExceeded` if a strategy has too many complex events of one end to choose from.
         """
         filled = self._filled(chunks)
         if self._compares or self._strategy.one_for_each_start:
@@ -160,13 +161,13 @@ class Sieve:
         yield from (self._within_limit(matches) for matches in held if len(matches.start))
 
     def _new(self, chunk: Matches, last: int, duplicates: Duplicates, store: EventStore) -> Matches:
-        """The complex events that pass the filters, as they are shown, without earlier duplicates."""
+        """The complex events that pass the filters, as they are shown, without duplicates of earlier ones."""
         passing = self._marks.shown(self._filtered(chunk, store))
         passing = _from_first_mark(passing) if self._marks_only else passing
         return chosen(passing, duplicates.without(passing, last)) if self._merges else passing
 
     def _within_limit(self, matches: Matches, end: int = -1, given: int = 0) -> Matches:
-        """The first ones of each end; the end `end` has had `given` of them before."""
+        """The first complex events of each end; `given` of the end `end` have been given before."""
         if self._limit is None or not len(matches.start):
             return matches
         rows = np.arange(len(matches.start))
@@ -177,7 +178,7 @@ class Sieve:
     # ----------------------------------------------------------------------------------- filters
 
     def _filtered(self, matches: Matches, store: EventStore) -> Matches:
-        """The matches that all residuals let pass; each is asked about what the one before it left."""
+        """The matches that pass all residuals; each residual is evaluated on what the one before it left."""
         if not self._residuals or not len(matches.start):
             return matches
         if self._checks is None:
@@ -200,14 +201,14 @@ class Sieve:
 
     @staticmethod
     def _holds(residual: Residual, check: Check, at: Instances) -> Mask:
-        """Of which instances a residual filter says what it should."""
+        """Whether a residual filter holds in each instance."""
         holds: Mask = (check(at) == TRUE) ^ residual.refuted
         if residual.soon is not None:
             holds |= apartness(residual.soon)(at) == TRUE
         return holds
 
     def _made_checks(self, store: EventStore) -> list[tuple[Residual, Check]]:
-        """One for each residual; those that look at more events, and those that call Python, come last."""
+        """A check for each residual; those that read more events, and those that call Python, come last."""
         schema = store.schema
         if self._wait is not None:
             schema = schema.append(pa.field(event_column(DEADLINE), self._wait.time))
@@ -228,7 +229,7 @@ class Sieve:
 
 
 def _from_first_mark(matches: Matches) -> Matches:
-    """The matches, which start at their first mark; what marks nothing starts where it ends."""
+    """The matches, starting at their first mark; one without marks starts at its end."""
     first, last = matches.offsets[:-1], matches.offsets[1:]
     marked = np.flatnonzero(first < last)
     start = matches.end.copy()
@@ -236,27 +237,27 @@ def _from_first_mark(matches: Matches) -> Matches:
     return matches._replace(start=start)
 
 
-# ------------------------------------------------------------------------------- LIMIT behind filters
+# --------------------------------------------------------------------------------- LIMIT after filters
 
 
 Find = Callable[[Roots, int], Iterable[Matches]]
 """A function that finds the first complex events, up to a number, of each end of some roots."""
 
 _FIRST: Final = 4
-"""How many are looked at for each one wanted, before it is known how many pass."""
+"""The number looked at for each one wanted, before it is known how many pass."""
 _FACTOR: Final = 8
 _AT_ONCE: Final = 1 << 16
-"""Complex events that are held until all those of their ends are there, unless one end has more."""
+"""The number of complex events held until their ends are complete, unless one end has more."""
 
 
 def sifted_to_limit(
     sieve: Sieve, find: Find, roots: Roots, limit: int, store: EventStore
 ) -> Iterator[Matches]:
-    """What the sieve leaves of `roots`, at most `limit` for each end, in order of their ends.
+    """The complex events of `roots` that pass the sieve, at most `limit` per end, in order of their ends.
 
     Complex events are looked at until enough have passed, and few beyond that. This goes in rounds: a few of
-    all ends, then more of those ends where not enough have passed. A round begins anew, and looks at several
-    times as many as the one before, so that all rounds look at little more than the last.
+    all ends, then more of those ends where not enough have passed. A round starts from scratch, and looks at
+    several times as many as the one before, so that all rounds look at little more than the last.
     """
     ends, bounds = by_end(roots)
     step = max(1, _AT_ONCE // limit)
@@ -269,7 +270,7 @@ def sifted_to_limit(
 
 
 def _rounds(sieve: Sieve, find: Find, roots: Roots, limit: int, store: EventStore) -> Iterator[Matches]:
-    """The answers, those of an end together; ends come as they are settled."""
+    """The answers, grouped by end, in the order in which ends are settled."""
     most = _FIRST * limit
     while roots.event.size:
         ends, _ = by_end(roots)
@@ -286,7 +287,7 @@ def _rounds(sieve: Sieve, find: Find, roots: Roots, limit: int, store: EventStor
 
 
 def _counted(chunks: Iterable[Matches], ends: Integers, counts: Integers) -> Iterator[Matches]:
-    """The same chunks; adds up in `counts` how many there are of each of `ends`."""
+    """The same chunks, while their number for each of `ends` is added to `counts`."""
     for chunk in chunks:
         np.add.at(counts, np.searchsorted(ends, chunk.end), 1)
         yield chunk

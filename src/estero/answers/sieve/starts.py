@@ -1,7 +1,7 @@
-"""LONGEST and SHORTEST among complex events that are listed: one of each start, as soon as it is known.
+"""LONGEST and SHORTEST among enumerated complex events: one for each start, as soon as it is known.
 
-The one that ends last is known when the window of the start is over, the one that ends first at once. What
-DISJOINT leaves depends on earlier starts that may still be open, which nothing here tells: it waits, too.
+The one that ends last is known when the window of the start is over, the one that ends first at once.
+DISJOINT depends on earlier starts that may still be open, which are not known here: it waits, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from estero.plan.plan import Plan
 
 
 class Decided(NamedTuple):
-    """Complex events by end and start; they count their events by the rows of `store`.
+    """Complex events by end and start, whose events are given by rows of `store`.
 
     position int64[m]: the stream position of each end.
     """
@@ -38,13 +38,13 @@ class Decided(NamedTuple):
 
 
 class Starts:
-    """Of each start the complex events with the last end, or the first, of the support that NEXT chooses.
+    """For each start the complex events with the last end, or the first, with the support that NEXT chooses.
 
-    `events` is the schema of classified events. Here they are told by their positions in the stream, which no
-    restart changes, and kept apart from others. With `ordered` what is decided is given in order of its end,
-    else when `decided` is asked. Only starts at some positions are `wanted` (int64, ascending), all where it
-    is None. Of a plan for partial matches what NEXT chooses of all complex events of a start is kept,
-    wherever it ends.
+    `events` is the schema of classified events. Here they are identified by their positions in the stream,
+    which no restart changes, and kept apart from others. With `ordered`, decided complex events are given in
+    order of their ends, else when `decided` is called. Only starts at the positions `wanted` (int64,
+    ascending) count, or all if it is None. For a plan of partial matches, NEXT's choice among all complex
+    events of a start is kept, wherever it ends.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class Starts:
         self._completed = np.zeros((0, 2), np.int64)
 
     def wants(self, starts: Integers) -> Mask:
-        """Which of these positions of starts are wanted."""
+        """Whether each of these positions of starts is wanted."""
         if self.wanted is None or not self.wanted.size:
             return np.full(starts.size, self.wanted is None)
         places = np.minimum(np.searchsorted(self.wanted, starts), self.wanted.size - 1)
         return np.asarray(self.wanted[places] == starts)
 
     def add(self, matches: Matches, store: EventStore) -> None:
-        """Takes complex events, with the sequence numbers that their events have in `store`."""
+        """Adds complex events, whose events have these sequence numbers in `store`."""
         if self.wanted is not None:
             start = integers_of(store.take(matches.start, [self._place]), self._place)
             matches = chosen(matches, np.flatnonzero(self.wants(start)))
@@ -89,7 +89,7 @@ class Starts:
         self._open.add(Candidates(told, events))
 
     def decided(self, until: int | None) -> Decided | None:
-        """What is given as no event with a stamp below `until` comes any more, or none at all (None)."""
+        """The complex events decided once no events with a stamp below `until` (None: none at all) come."""
         if until is not None and self._width is None and not self._at_once:
             return None
         oldest = None if until is None or self._width is None else saturated(until - self._width)
@@ -105,7 +105,7 @@ class Starts:
         return self._given(given) if given.matches.start.size else None
 
     def _passed(self, oldest: int | None) -> Candidates:
-        """What is taken of starts that get no better ones."""
+        """The complex events of starts that get no better ones."""
         if not self._at_once and oldest is not None:
             return self._open.take(oldest)
         passed = self._open.all()
@@ -113,7 +113,7 @@ class Starts:
         return passed
 
     def _ready(self, ended: Candidates) -> tuple[Candidates, Candidates]:
-        """What is given, by end and start, and what waits as an open start may end before it."""
+        """The complex events to give, by end and start, and those that wait for open starts to end."""
         matches, waiting = ended.matches, np.zeros(0, np.int64)
         places = np.arange(matches.start.size)
         if self._ordered and places.size and not self._open.empty:
@@ -128,7 +128,7 @@ class Starts:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing has to be remembered."""
+        """Whether there is nothing to remember."""
         open_or_waiting = not self._open.empty or self._waiting.matches.start.size
         return not open_or_waiting and (self._disjoint is None or self._disjoint.idle)
 
@@ -153,14 +153,14 @@ class Starts:
         return chosen(candidates, np.flatnonzero(keep))
 
     def _complete(self, given: Candidates, oldest: int | None) -> None:
-        """Remembers starts whose first end is given, as long as they may have others."""
+        """Remembers starts whose first end has been given, as long as they may have others."""
         starts = given.matches.start
         stamped = np.column_stack((starts, given.values(starts, self._stamp)))
         completed = np.concatenate((self._completed, stamped))
         self._completed = completed if oldest is None else completed[completed[:, 1] >= oldest]
 
     def _apart(self, ended: Candidates) -> Candidates:
-        """The complex events that DISJOINT leaves."""
+        """The complex events that DISJOINT keeps."""
         matches = ended.matches
         if self._disjoint is None or not matches.start.size:
             return ended
@@ -179,10 +179,10 @@ class Starts:
         told = _told_by(needed.matches, positions, np.arange(positions.size))
         return Decided(told, store, ended.values(ended.matches.end, POSITION))
 
-    # ------------------------------------------------------------------- stopping and going on
+    # ------------------------------------------------------------------- stopping and resuming
 
     def arrays(self) -> tuple[Arrays, pa.RecordBatch]:
-        """The state to be kept, for `resume`."""
+        """The state as arrays, for `resume`."""
         arrays = {} if self._disjoint is None else self._disjoint.arrays()
         kept = (self._open.all(), self._waiting)
         for prefix, candidates in zip(("open", "waiting"), kept, strict=True):
@@ -191,7 +191,7 @@ class Starts:
         return arrays, together(kept, self._store.schema, lambda matches: matches).events
 
     def resume(self, arrays: Arrays, events: pa.RecordBatch, marks: int) -> None:
-        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        """Restores the state from `arrays`; raises ValueError or KeyError for other arrays."""
         need(events.schema.equals(self._store.schema), "the columns of events are the same")
         positions = places_of(events)
         need(np.diff(positions) > 0, "events are in order")
@@ -214,13 +214,13 @@ def partition_columns(plan: Plan) -> tuple[str, ...]:
 
 
 def _repeated(ascending: Integers) -> Integers:
-    """The values that are there more than once."""
+    """The values that occur more than once."""
     repeated: Integers = ascending[1:][ascending[1:] == ascending[:-1]]
     return repeated
 
 
 def _told_by(matches: Matches, old: Integers, new: Integers) -> Matches:
-    """The same complex events, with new numbers in place of the ascending old ones of their events."""
+    """The same complex events, with new numbers in place of the old ascending numbers of their events."""
     start, end, event = (
         new[np.searchsorted(old, positions)] for positions in (matches.start, matches.end, matches.event)
     )
@@ -228,7 +228,7 @@ def _told_by(matches: Matches, old: Integers, new: Integers) -> Matches:
 
 
 def _read(arrays: Arrays, prefix: str, positions: Integers, marks: int) -> Matches:
-    """Complex events read from arrays, checked to name only events and marks that exist."""
+    """Complex events read from arrays, checked to refer only to events and marks that exist."""
     start, end = (array_of(arrays, f"{prefix}_{name}", np.int64, None) for name in ("start", "end"))
     event = array_of(arrays, f"{prefix}_event", np.int64, None)
     offsets = array_of(arrays, f"{prefix}_offsets", np.int64, start.size + 1)

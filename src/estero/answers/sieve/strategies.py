@@ -14,7 +14,7 @@ from estero.language.tree.query import Strategy
 
 
 def strategic(strategy: Strategy, matches: Matches) -> Integers:
-    """The rows that the strategy leaves, ascending; matches of one end stand together and are complete."""
+    """The rows that the strategy keeps, ascending; matches of one end are adjacent and complete."""
     match strategy:
         case Strategy.NEXT:
             return _largest(matches, matches.offsets[:-1], +1)
@@ -27,7 +27,7 @@ def strategic(strategy: Strategy, matches: Matches) -> Integers:
 
 
 def _groups(matches: Matches) -> Integers:
-    """The number of its end for each match."""
+    """A number for each match, by its end."""
     change = np.diff(matches.end) != 0
     groups = np.zeros(len(matches.start), np.int64)
     np.cumsum(change, out=groups[1:])
@@ -60,7 +60,7 @@ def _largest(matches: Matches, begins: Integers, step: int) -> Integers:
 
 
 def _maximal(matches: Matches) -> Mask:
-    """Which matches have a support that no other at their end strictly contains, bool [m].
+    """Whether each match has a support that no other at its end strictly contains, bool [m].
 
     If one support at an end holds everything that is marked there, it alone is maximal; if all are of one
     size, none contains another.
@@ -81,7 +81,7 @@ def _maximal(matches: Matches) -> Mask:
 
 
 def _distinct(events: Integers, groups: Integers, count: int) -> Integers:
-    """How many different events each group has, int64 [count]."""
+    """The number of different events in each group, int64 [count]."""
     order = np.lexsort((events, groups))
     events, groups = events[order], groups[order]
     is_new = np.ones(len(order), np.bool_)

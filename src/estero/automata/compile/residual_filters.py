@@ -110,7 +110,7 @@ def find_places(pattern: p.Pattern) -> Places:
 def beside_automaton(pattern: p.Pattern) -> tuple[Residual, ...]:
     """The conjuncts of the filter around a pattern as residuals over the labels of complex events."""
     if not isinstance(pattern, p.Filter):
-        raise TypeError(f"no filter stands around {pattern}")
+        raise TypeError(f"there is no filter around {pattern}")
     return tuple(
         Residual(part, tuple((variable, variable) for variable in sorted(variables_of(part))))
         for part in conjuncts(as_previous(pattern.condition))

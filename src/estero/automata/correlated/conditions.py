@@ -43,7 +43,7 @@ _OPERATORS: Final = {outcomes: operator for operator, outcomes in _OUTCOMES.item
 
 
 class Side(NamedTuple):
-    """An expression over the event before, or over the one at hand."""
+    """An expression over the previous event, or over the current one."""
 
     before: bool
     value: Node

@@ -49,7 +49,7 @@ STORED_BY: Mapping[Action, e.ComparisonOperator] = {pair.check: operator for ope
 """The relation of the value of a register to a value that passes the check."""
 
 _BEFORE = " before"
-"""Stands for the variable of the event before the one at hand; no variable is called so."""
+"""The suffix of the variable of the previous event; no variable has such a name."""
 _COMPARED = frozenset({Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.TIMESTAMP, Kind.DURATION})
 
 
@@ -274,7 +274,7 @@ class Decision:
     # -------------------------------------------------------------------------------------- sets
 
     def _with_previous(self, residual: Residual, comparison: e.Comparison) -> Draft:
-        """A register of the value of the event before; each event is compared with it and stores its own."""
+        """A register of the previous event's value; each event is compared with it and stores its own."""
         variables = variables_of(comparison)
         if len(variables) != 1:
             raise _StaysResidualError("it compares an event and the one before it with others")

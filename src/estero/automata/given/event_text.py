@@ -18,7 +18,7 @@ from estero.language.tree.names import listed, suggestion
 
 MOST_CLAUSES = 256
 _ANY = "_"
-"""The name that stands for ``*``; it has the same length, so that positions in the text stay."""
+"""The name that replaces ``*``; it has the same length, so that positions in the text stay the same."""
 
 
 @dataclass(frozen=True, slots=True)

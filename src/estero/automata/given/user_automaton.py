@@ -169,7 +169,7 @@ def _check_distances(steps: Sequence[_Step], begins: Sequence[Hashable]) -> None
         if step.apart and step.source in unmarked:
             source, target = step.given
             raise ValueError(
-                f"the transition from {source!r} to {target!r} asks for the distance from the event that the "
+                f"the transition from {source!r} to {target!r} requires the distance from the event that the "
                 "run has marked before, but a run may have marked none there"
             )
 

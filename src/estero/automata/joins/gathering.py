@@ -141,7 +141,7 @@ class _Construction:
         return root.variable if isinstance(root, Inner) else self.parts.events[root.atom].name
 
     def _groups(self, together: Together, behind: frozenset[int]) -> list[Node]:
-        """The q-trees of the groups of parts that share a class without a value in the event behind."""
+        """The q-trees of the groups of parts that share a class without a value in the event after them."""
         having = self._having(together)
         sharing: dict[int, list[int]] = {}
         for atom, classes in enumerate(having):

@@ -310,7 +310,7 @@ class _Reading:
                 and any(few == 0 for few, _ in (*counts[:number], *counts[number + 1 :]))
                 and not alone
             ):
-                raise NotJoinedError(f"{text} asks nothing of several events where others are missing")
+                raise NotJoinedError(f"{text} requires nothing of several events if others are missing")
         self.equal.append(_Equality(tuple(groups), scope, alone))
 
     def _bound(self, variable: str, around: tuple[p.Pattern, ...]) -> int:

@@ -65,7 +65,7 @@ class Shape(ABC):
 
     @abstractmethod
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        """The least and the largest number of these events in an instance; 2 stands for two or more."""
+        """The least and the largest number of these events in an instance; 2 means two or more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,9 +1,9 @@
 """A row pattern as an automaton of positions whose moves are ordered by preference.
 
-A state is a place of a variable in the pattern, and how often each repetition around it has been gone
-through. It has read a row of its variable. Its moves are what can follow, the most preferred first: further
-states, or the end, on conditions about the partition's ends. States are made when they are asked for, so
-`(A{700}){700}` costs nothing until rows ask for it.
+A state is an occurrence of a variable in the pattern, with the number of completed iterations of each
+repetition around it. It has read a row of its variable. Its moves are the possible continuations, the most
+preferred first: further states, or the end, on conditions about the ends of the partition. States are made on
+demand, so ``(A{700}){700}`` costs nothing until rows need it.
 
 An iteration that reads no row ends its repetition once the lower bound is reached (ISO 19075-5): it may be
 the last one, and no further one follows it.
@@ -36,14 +36,14 @@ ACCEPT: Final = -1
 START: Final = 0
 """The state before the first row."""
 AT_START, AT_END = 1, 2
-"""What a move may ask of the border between two rows, as bits: that the partition starts or ends there."""
+"""The conditions of a move on the border between two rows, as bits: the partition starts or ends there."""
 
 _MOST_STEPS: Final = 300_000
 _MOST_ORDERS: Final = 5_040
 
 
 class Move(NamedTuple):
-    """What can follow: a state or `ACCEPT`, where the border fulfils `asked`."""
+    """A possible continuation: a state or `ACCEPT`, if the border satisfies `asked`."""
 
     target: int
     asked: int
@@ -51,18 +51,18 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state: its variable (a key), and whether its rows are excluded from what is shown."""
+    """A state: its variable (a key), and whether its rows are excluded from the output."""
 
     variable: str
     excluded: bool
 
 
 Counts = tuple[tuple[int, int], ...]
-"""Repetitions and permutations that are open, by node, with what is done of them."""
+"""The open repetitions and permutations, by node, with the parts of them that are done."""
 
 
 class PositionAutomaton:
-    """The automaton of a pattern for partitions of `longest` rows at most; state 0 is the start."""
+    """The automaton of a pattern for partitions of at most `longest` rows; state 0 is the start."""
 
     def __init__(self, pattern: RowPattern, longest: int) -> None:
         self._nodes = _Nodes(_simplified(pattern), longest)
@@ -74,14 +74,14 @@ class PositionAutomaton:
         self._steps = 0
 
     def moves(self, state: int) -> tuple[Move, ...]:
-        """What can follow a state, the most preferred first."""
+        """The moves from a state, the most preferred first."""
         moves = self._moves.get(state)
         if moves is None:
             moves = self._moves[state] = tuple(self._explored(state))
         return moves
 
     def explore(self, most: int) -> bool:
-        """Makes all states unless there are more than `most`; whether it did."""
+        """Makes all states unless there are more than `most`; returns whether it did."""
         waiting = deque([START])
         seen = {START}
         while waiting:
@@ -94,10 +94,11 @@ class PositionAutomaton:
         return True
 
     def _explored(self, state: int) -> list[Move]:
-        """Goes through what reads no row, depth first, the most preferred first."""
+        """Visits the nodes that read no row, depth first, the most preferred first."""
         nodes = self._nodes
         leaf, counts = self._keys[state]
-        # steps: a node, whether it is left, the counts, the repetitions begun in this walk, and what is asked
+        # steps: a node, whether it is left, the counts, the repetitions begun in this walk, and the
+        # conditions
         first = (
             (0, False, counts, frozenset[int](), 0)
             if state == START
@@ -141,14 +142,14 @@ class PositionAutomaton:
 
 
 class _Moves:
-    """Moves in order, without those that an earlier one makes useless: the same, asking for no more."""
+    """Moves in order, without those that are useless after the same move with no more conditions."""
 
     def __init__(self) -> None:
         self._asked: dict[int, list[int]] = {}
         self.moves: list[Move] = []
 
     def add(self, move: Move) -> None:
-        """Adds a move behind the others."""
+        """Adds a move after the others."""
         earlier = self._asked.setdefault(move.target, [])
         if not any(asked & move.asked == asked for asked in earlier):
             earlier.append(move.asked)
@@ -183,7 +184,7 @@ class _Nodes:
             waiting.extend((part, number, index, excluded) for index, part in enumerate(parts_of(node)))
 
     def least_rows(self) -> int:
-        """How many rows a match has at least."""
+        """The least number of rows of a match."""
         least = [0] * len(self.pattern)
         for number in reversed(range(len(self.pattern))):
             node = self.pattern[number]
@@ -202,7 +203,7 @@ class _Nodes:
     def enter(
         self, number: int, _left: bool, counts: Counts, begun: frozenset[int], asked: int
     ) -> list[_Step]:
-        """What follows where a node begins."""
+        """The continuations at the beginning of a node."""
         node, children = self.pattern[number], self.children[number]
         match node:
             case Anchor(at=at):
@@ -220,7 +221,7 @@ class _Nodes:
     def leave(
         self, number: int, _left: bool, counts: Counts, begun: frozenset[int], asked: int
     ) -> list[_Step]:
-        """What follows where a node ends, which its parent says."""
+        """The continuations at the end of a node, which depend on its parent."""
         parent = self.parent[number]
         node = self.pattern[parent]
         siblings, place = self.children[parent], self.place[number]
@@ -232,7 +233,7 @@ class _Nodes:
                 return self._others(parent, done, counts[:-1], begun, asked)
             case Repetition(least=least):
                 done = counts[-1][1] + 1
-                if parent in begun and done >= least:  # it has read nothing, so no further one follows
+                if parent in begun and done >= least:  # it has read nothing, so that no iteration follows
                     return [(parent, True, counts[:-1], begun - {parent}, asked)]
                 return self._again(parent, done, counts[:-1], begun, asked)
         return [(parent, True, counts, begun, asked)]
@@ -240,14 +241,14 @@ class _Nodes:
     def _again(
         self, number: int, done: int, counts: Counts, begun: frozenset[int], asked: int
     ) -> list[_Step]:
-        """One more iteration, or the end of a repetition, as it prefers."""
+        """One more iteration, or the end of a repetition, in order of preference."""
         node = self.pattern[number]
         assert isinstance(node, Repetition)  # noqa: S101 - the callers have seen it
         steps: list[_Step] = []
         if node.most is None or done < node.most:
             counted = done
             if node.most is None or node.most > self._longest:
-                counted = min(done, max(node.least - 1, 0))  # more do not matter
+                counted = min(done, max(node.least - 1, 0))  # larger counts make no difference
             inside = (*counts, (number, counted))
             steps.append((self.children[number][0], False, inside, begun | {number}, asked))
         if done >= node.least:
@@ -257,7 +258,7 @@ class _Nodes:
     def _others(
         self, number: int, done: int, counts: Counts, begun: frozenset[int], asked: int
     ) -> list[_Step]:
-        """The parts of a permutation that are left, or its end."""
+        """The remaining parts of a permutation, or its end."""
         children = self.children[number]
         if done == (1 << len(children)) - 1:
             return [(number, True, counts, begun, asked)]
@@ -270,7 +271,7 @@ class _Nodes:
 
 
 def _simplified(pattern: RowPattern) -> RowPattern:
-    """The same with permutations of parts that leave a choice written out, and what reads nothing once."""
+    """The same pattern with permutations that contain choices expanded, and empty parts repeated once."""
     match pattern:
         case Sequence(parts):
             return Sequence(tuple(map(_simplified, parts)))
@@ -302,7 +303,7 @@ def _simplified(pattern: RowPattern) -> RowPattern:
 
 
 def _flattened(repeated: Repetition) -> Repetition:
-    """The same with (A{,m}){n} as A{,m·n}: which of the iterations has how many rows cannot be told."""
+    """The same pattern with (A{,m}){n} as A{,m·n}, because iterations cannot be told apart by their rows."""
     inner = repeated.part
     if not (isinstance(inner, Repetition) and isinstance(inner.part, Variable) and inner.least == 0):
         return repeated

@@ -1,9 +1,9 @@
-"""Alternatives of PATTERN that no match ever takes, because those before them accept all that they accept.
+"""Alternatives of PATTERN that no match ever takes, because earlier ones accept all that they accept.
 
 A search takes the first alternative with which a match can end. So one is never taken if each sequence of
-variables that it accepts is accepted by those before it, which automata decide; where these are too large, or
-where ^ and $ stand in the alternatives, only alternatives that are the same are told. Nor is one taken behind
-one that may be empty, if what follows may be empty, too: a match can always end with that one.
+variables that it accepts is accepted by earlier ones, which automata decide; if these are too large, or if
+the alternatives contain ^ and $, only identical alternatives are detected. An alternative is not taken either
+after one that may be empty, if the rest may be empty, too: a match can always end with that one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST: Final = 1 << 20
 
 
 class Shadowed(NamedTuple):
-    """An alternative that is never taken, why that is, and what to write."""
+    """An alternative that is never taken, with the reason, and with what to write instead."""
 
     alternative: RowPattern
     reason: str
@@ -42,7 +42,7 @@ class Shadowed(NamedTuple):
 
 
 def warn_of_alternatives(clause: RowPatternClause) -> None:
-    """Warns of each alternative of PATTERN that is never taken, with the place in the text."""
+    """Warns of each alternative of PATTERN that is never taken, with its position in the text."""
     for alternative, reason, hint in shadowed(clause.pattern):
         spans = [node.span for node in nodes_of(alternative) if isinstance(node, Variable)]
         span = clause.pattern_span
@@ -56,7 +56,7 @@ def warn_of_alternatives(clause: RowPatternClause) -> None:
 def shadowed(pattern: RowPattern, *, always_ends: bool = True) -> Iterator[Shadowed]:
     """The alternatives that are never taken, in the order of the text.
 
-    `always_ends`: whatever comes before, a match can end behind the pattern without a further row.
+    `always_ends`: whatever comes before, a match can end after the pattern without a further row.
     """
     match pattern:
         case PatternSequence(parts):
@@ -81,7 +81,7 @@ def shadowed(pattern: RowPattern, *, always_ends: bool = True) -> Iterator[Shado
 
 
 def _problem(alternative: RowPattern, earlier: Sequence[RowPattern], *, always_ends: bool) -> tuple[str, str]:
-    """Why an alternative is never taken, and what to write; nothing if it may be."""
+    """The reason why an alternative is never taken, and what to write; empty if it may be taken."""
     if alternative in earlier:
         return "the same as one before it", "leave it out"
     empty = next(filter(_may_be_empty, earlier), None) if always_ends else None
@@ -94,7 +94,7 @@ def _problem(alternative: RowPattern, earlier: Sequence[RowPattern], *, always_e
 
 
 def _may_be_empty(pattern: RowPattern) -> bool:
-    """Whether a part accepts no row wherever it stands; of ^ and $ that is not said."""
+    """Whether a part can be empty wherever it occurs; with ^ and $ this is false."""
     match pattern:
         case Variable() | Anchor():
             return False
@@ -108,7 +108,7 @@ def _may_be_empty(pattern: RowPattern) -> bool:
 
 
 def _is_included(pattern: RowPattern, other: RowPattern) -> bool:
-    """Whether each sequence of variables of a pattern is the other's, too; False if it is hard to tell."""
+    """Whether each sequence of variables of one pattern is one of the other; False if hard to decide."""
     if any(isinstance(node, Anchor) for part in (pattern, other) for node in nodes_of(part)):
         return False
     try:
@@ -118,7 +118,7 @@ def _is_included(pattern: RowPattern, other: RowPattern) -> bool:
 
 
 def _covers(mine: PositionAutomaton, others: PositionAutomaton) -> bool:
-    """Whether the second automaton accepts all that the first one does, by all its states at once."""
+    """Whether the second automaton accepts all that the first does, by following all its states at once."""
     first = START, frozenset([START])
     waiting, seen = [first], {first}
     while waiting:

@@ -39,7 +39,7 @@ _LENGTHS: Final = {
     "minute": (60 * _SECOND, 0),
     "second": (_SECOND, 0),
 }
-"""The microseconds of each, and when one of them began."""
+"""The length of each in microseconds, and the start of one of them."""
 
 
 class Comparing(Protocol):

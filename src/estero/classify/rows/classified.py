@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 Row = Sequence[Any]
-"""The values of one event by the places of their columns; None is NULL, and timestamps are ticks."""
+"""The values of one event by the indexes of their columns; None is NULL, and timestamps are ticks."""
 Key = tuple[int, int]
 """Both halves of a partition key, as the bits of unsigned integers."""
 

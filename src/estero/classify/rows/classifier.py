@@ -1,7 +1,8 @@
 """The classify stage (`plan.Classification`) for a single row in Python.
 
-It gives the same as DuckDB's statement for the event (`classify.classify_sql`), or leaves it to that
-statement: as a whole where `NotInPythonError` says why, and for single events where `AskSqlError` does.
+Its result equals that of DuckDB's statement for the event (`classify.classify_sql`), or it leaves the event
+to that statement: all events if it raises `NotInPythonError`, which says why, and single events if it raises
+`AskSqlError`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Asked(NamedTuple):
 
 
 class RowClassifier:
-    """Classifies rows one by one; `columns` says where the attributes are in a row, `ask` runs DuckDB.
+    """Classifies rows one by one; `columns` gives the index of each attribute in a row, `ask` runs DuckDB.
 
     Raises `NotInPythonError` if only SQL can evaluate the query's conditions.
     """
@@ -63,7 +64,7 @@ class RowClassifier:
         )
 
     def time(self, row: Row) -> int | None:
-        """The time in ticks; 0 without a time column, None where it is NULL."""
+        """The time in ticks; 0 without a time column, None if it is NULL."""
         return 0 if self._time is None else self._time(row)
 
     def classified(self, row: Row, time: int) -> ClassifiedRow | None:

@@ -1,7 +1,7 @@
 """Expressions over one event as Python functions of its row, with the same meaning as in SQL.
 
-They are for single events: a comparison takes about 0.1 µs here, a statement in DuckDB 1 ms. What only SQL
-can say is refused: with `NotInPythonError` when a function is made, with `AskSqlError` of single values.
+They are for single events: a comparison takes about 0.1 µs here, a statement in DuckDB 1 ms. Expressions that
+only SQL can evaluate raise `NotInPythonError` when a function is made, and single values `AskSqlError`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from estero.language.tree.schema import NUMBERS, Kind
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """The place of a column in a row; ticks there are multiplied by `scale`."""
+    """The index of a column in a row; ticks there are multiplied by `scale`."""
 
     place: int
     kind: Kind
@@ -46,7 +46,7 @@ class RowColumn:
 
 
 class FunctionWriter:
-    """Makes functions of rows; `columns` says where the attributes are, and others are NULL."""
+    """Makes functions of rows; `columns` has the index of each attribute, and others are NULL."""
 
     def __init__(self, columns: Mapping[str, RowColumn]) -> None:
         self._columns = columns
@@ -134,7 +134,7 @@ class FunctionWriter:
     # ------------------------------------------------------------------------------ comparisons
 
     def compare(self, sign: e.ComparisonOperator, left: Typed, right: Typed) -> Function:
-        """``left sign right`` as docs/semantics.md means it."""
+        """``left sign right`` as defined in docs/semantics.md."""
         kinds = {left.kind, right.kind}
         if None in kinds:
             return unknown
@@ -203,11 +203,11 @@ _LOOKED_UP: Final[Mapping[type, frozenset[Kind]]] = {
     float: NUMBERS,
     str: frozenset({Kind.STRING}),
 }
-"""Kinds whose values equal a literal exactly if they do in Python."""
+"""The kinds whose values equal a literal exactly if they do in Python."""
 
 
 def _compared_with(function: Function, test: Callable[[Any, Any], bool], constant: Any) -> Function:
-    """A value beside a constant, which is not NULL."""
+    """A value next to a constant, which is not NULL."""
 
     def compared(row: Row) -> bool | None:
         value = function(row)
@@ -280,7 +280,7 @@ _FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     ">": lambda one, other: _is_less(other, one),
     ">=": lambda one, other: not _is_less(one, other),
 }
-"""Python compares integers with floats exactly, as docs/semantics.md wants it."""
+"""The comparisons of Python, which compares integers with floats exactly, as docs/semantics.md requires."""
 
 
 # ------------------------------------------------------------------------------------------ computing

@@ -41,7 +41,7 @@ class Hashes:
         hashes = self._ask(_statement(self._kinds), list(map(str, plain)))
         if len(self._remembered) >= MOST_REMEMBERED:
             self._remembered.clear()
-        if plain == values:  # not of NaN, which no look-up finds
+        if plain == values:  # false for NaN, which no lookup finds
             self._remembered[values] = hashes
         return hashes
 
@@ -49,7 +49,7 @@ class Hashes:
 @cache
 def _statement(kinds: tuple[Kind, ...]) -> str:
     """The statement for both hashes of values that are given as texts."""
-    from sqlglot import exp  # loads what writes SQL, and few queries ask for hashes
+    from sqlglot import exp  # loads the SQL writer, and few queries need hashes
 
     from estero.classify.duckdb_dialect import DUCKDB
     from estero.classify.sql_trees import cast

@@ -1,7 +1,7 @@
 """Tests of strings in Python with the results of the engines, in linear time.
 
-Python's regular expressions go back and try again where RE2 does not, up to exponentially often. So only
-expressions that vary in a few places are tested here, on short strings; the others are left to SQL.
+Python's regular expressions backtrack where RE2 does not, up to exponentially often. So only expressions that
+vary in a few places are tested here, on short strings; the others are left to SQL.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MOST_REPEATED: Final = 100
 
 
 def like_test(pattern: str) -> Test:
-    r"""Whether a string is LIKE the pattern; a backslash escapes ``% _ \`` and nothing else.
+    r"""The test that a string is LIKE the pattern; a backslash escapes ``% _ \`` and nothing else.
 
-    Parts between two ``%`` are searched from left to right; the first place always suffices.
+    Parts between two ``%`` are searched from left to right; the first occurrence always suffices.
 
     >>> test = like_test("a%b_")
     >>> test("a and bc"), test("ab")
@@ -71,7 +71,7 @@ def _parts(pattern: str) -> list[list[str]]:
 
 
 def _equal_to(part: list[str]) -> Test | None:
-    """The test of a pattern without wildcards; None where it has one."""
+    """The test of a pattern without wildcards; None if it has one."""
     if "." in part:
         return None
     text = "".join(piece[-1] for piece in part)

@@ -19,16 +19,16 @@ Function = Callable[[Row], Any]
 
 
 class NotInPythonError(Exception):
-    """Something that only SQL can evaluate; the message is the reason, in words for users."""
+    """Raised for an expression that only SQL can evaluate; the message is the reason, in words for users."""
 
 
 class AskSqlError(Exception):
-    """A value that only SQL can evaluate, for instance one beyond 64 bits."""
+    """Raised for a value that only SQL can evaluate, for instance one beyond 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A function with the kind of its value (None: it is NULL), and its literal value where it has one."""
+    """A function with the kind of its value (None: it is NULL), and its literal value if it has one."""
 
     function: Function
     kind: Kind | None
@@ -80,7 +80,7 @@ def of_two(left: Function, right: Function, join: Callable[[Any, Any], Any]) -> 
 
 
 def fit(number: int) -> int:
-    """The number if it has 64 bits; an overflow is left to SQL, which may not evaluate it."""
+    """The number if it fits into 64 bits; an overflow is left to SQL, which may not evaluate it."""
     if not LEAST <= number <= GREATEST:
         raise AskSqlError("64-bit overflow")
     return number

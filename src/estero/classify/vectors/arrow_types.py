@@ -33,7 +33,7 @@ _STRINGS: Final = frozenset({pa.string(), pa.large_string(), pa.string_view()})
 
 
 def engine_type(field: pa.Field) -> str | None:
-    """The name of the type that DuckDB has for a column; None where DuckDB is asked.
+    """The name of DuckDB's type for a column; None if only DuckDB can tell.
 
     >>> engine_type(pa.field("name", pa.dictionary(pa.int8(), pa.string())))
     'VARCHAR'
@@ -49,7 +49,7 @@ def engine_type(field: pa.Field) -> str | None:
 
 
 def as_returned(kind: pa.DataType) -> pa.DataType:
-    """The type in which DuckDB hands values of a type back that `engine_type` knows.
+    """The type in which DuckDB returns values of a type that `engine_type` has.
 
     >>> as_returned(pa.timestamp("s", "Asia/Tokyo")), as_returned(pa.large_string())
     (TimestampType(timestamp[us, tz=UTC]), DataType(string))
@@ -61,7 +61,7 @@ def as_returned(kind: pa.DataType) -> pa.DataType:
 
 
 def is_converted(kind: pa.DataType) -> bool:
-    """Whether DuckDB converts all values of a column that it reads, which may be an error of any of them."""
+    """Whether DuckDB converts all values of a column that it reads, each of which may cause an error."""
     return bool(pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in {"s", "ms"})
 
 

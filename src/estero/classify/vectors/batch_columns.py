@@ -21,11 +21,11 @@ DAY: Final = 86_400 * 10**6
 
 
 class OddValueError(Exception):
-    """A batch has a value that only DuckDB can interpret."""
+    """Raised for a batch with a value that only DuckDB can interpret."""
 
 
 class BatchColumns:
-    """The columns of a batch, each made an array once; `masks` are what is known of conditions."""
+    """The columns of a batch, each converted to an array once; `masks` are known results of conditions."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
@@ -35,19 +35,19 @@ class BatchColumns:
         self.masks: dict[object, Mask] = {}
 
     def array(self, name: str) -> pa.Array:
-        """The column as it came, but not as views."""
+        """The column as it came, except that views are converted."""
         array = self._plain.get(name)
         if array is None:
             array = self._plain[name] = without_views(self.batch.column(name))
         return array
 
     def is_null(self, name: str) -> bool:
-        """Whether the column has nothing but NULL."""
+        """Whether all values of the column are NULL."""
         array = self.batch.column(name)
         return bool(array.null_count == len(array))
 
     def nulls(self, kind: pa.DataType) -> pa.Array:
-        """A column of NULLs of this type, the same whenever it is asked for."""
+        """A column of NULLs of this type, the same object at each call."""
         if kind not in self._nulls:
             self._nulls[kind] = pa.nulls(self.batch.num_rows, kind)
         return self._nulls[kind]
@@ -60,7 +60,7 @@ class BatchColumns:
         return array
 
     def known(self, name: str) -> Mask | None:
-        """The rows in which the column is not NULL; None where that is all of them."""
+        """The mask of rows in which the column is not NULL; None if it never is."""
         if name not in self._known:
             array = self.array(name)
             encoded = isinstance(array, pa.DictionaryArray) and array.dictionary.null_count
@@ -69,7 +69,7 @@ class BatchColumns:
         return self._known[name]
 
     def checked(self, name: str) -> NDArray[Any]:
-        """The numbers of a column; raises `OddValueError` where DuckDB has no 64-bit form of one."""
+        """The numbers of a column; raises `OddValueError` if DuckDB has no 64-bit form of one."""
         array = self.decoded(name)
         numbers = stored(array)
         most = _most(array.type)
@@ -88,7 +88,7 @@ class BatchColumns:
     def ticks(self, name: str) -> NDArray[np.int64]:
         """The integers, or the instants in ticks, of a column as 64-bit integers.
 
-        Raises `OddValueError` where one has none, as it is infinite or too large.
+        Raises `OddValueError` if one has none, because it is infinite or too large.
         """
         numbers, kind = self.checked(name), self.decoded(name).type
         if pa.types.is_timestamp(kind) and kind.unit in ("us", "ns"):
@@ -105,7 +105,7 @@ class BatchColumns:
 
 
 def stored(array: pa.Array) -> NDArray[Any]:
-    """What is stored of numbers, instants and truth values, also where they are NULL; read in place.
+    """The stored numbers, instants and truth values, including those under NULL; read in place.
 
     >>> stored(pa.array([1, None, 3], pa.int8()))[::2].tolist(), stored(pa.array([True, False])).tolist()
     ([1, 3], [1, 0])
@@ -127,7 +127,7 @@ def stored(array: pa.Array) -> NDArray[Any]:
 
 
 def without_views(array: pa.Array) -> pa.Array:
-    """The strings as Arrow computes with them, which it does not with views; OddValueError for too many."""
+    """The strings in a form that Arrow's functions accept, unlike views; OddValueError for too many."""
     if isinstance(array, pa.DictionaryArray):
         if not pa.types.is_string_view(array.type.value_type):
             return array
@@ -139,7 +139,7 @@ def without_views(array: pa.Array) -> pa.Array:
 
 
 def with_nulls(numbers: NDArray[Any], known: Mask | None) -> pa.Array:
-    """The numbers as an array of Arrow, NULL where they are not known.
+    """The numbers as an array of Arrow, with NULL where they are not known.
 
     >>> with_nulls(np.array([1, 2]), np.array([True, False])).to_pylist()
     [1, None]
@@ -152,7 +152,7 @@ def with_nulls(numbers: NDArray[Any], known: Mask | None) -> pa.Array:
 
 
 def _most(kind: pa.DataType) -> int | None:
-    """The greatest number of a type, as is its negative, that DuckDB reads in 64 bits; None for any."""
+    """The largest number of a type, in absolute value, that DuckDB reads in 64 bits; None for any."""
     if pa.types.is_uint64(kind):
         return GREATEST
     if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):

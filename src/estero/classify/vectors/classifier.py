@@ -1,8 +1,8 @@
 """The classify stage (`plan.Classification`) for batches of Arrow, by vector code instead of SQL.
 
-It gives what DuckDB's statement gives (`classify.classify_sql`), or leaves it to that statement: as a whole
-where `plain_classifier` is None, and for a batch where `OddValueError` says that it has a value of which only
-SQL says what it means. It has no state, so threads may share it.
+Its result equals that of DuckDB's statement (`classify.classify_sql`), or it leaves the events to that
+statement: all of them if `plain_classifier` is None, and a batch if `OddValueError` says that it has a value
+that only SQL can interpret. It has no state, so threads may share it.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ At one of 20 both take as long.
 
 Halves = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 RowKeys = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Gives for each row both halves of its key, and whether that is known, for rows with the columns of keys."""
+"""Gives both halves of each row's key, and whether it is known, for rows with the columns of keys."""
 
 
 class SqlKeys(Protocol):
-    """Keys that only SQL knows, for what is classified without it."""
+    """Keys that only SQL can compute, for events that are classified without it."""
 
     def of_texts(self, texts: pa.Array) -> Halves:
         """Both halves of the key of each text; any numbers for NULL."""
 
     def of_dictionary(self, texts: pa.Array) -> Halves:
-        """The same of texts that may be asked for again."""
+        """The same for texts that may be looked up again."""
 
     def of_rows(self, classification: Classification, columns: Mapping[str, ColumnType]) -> RowKeys:
-        """What gives the keys of PARTITION BY."""
+        """A function that gives the keys of PARTITION BY."""
 
 
 def plain_classifier(
@@ -83,10 +83,10 @@ def plain_classifier(
     reach: Reach | None = None,
     keys: SqlKeys | None = None,
 ) -> PlainClassifier | None:
-    """The classifier of batches with this schema; None where something that is asked is not plain.
+    """The classifier of batches with this schema; None if some part of the classification is not plain.
 
-    `columns` is as in `classify_sql`, and so is `screened`: what is left of the predicates where batches come
-    with the bits of a screen. Events out of `reach` are left out. Keys need not be plain where SQL gives them
+    `columns` is as in `classify_sql`, and so is `screened`: the rests of the predicates if batches come with
+    the bits of a screen. Events out of `reach` are left out. Keys need not be plain if SQL gives them
     (`keys`), which reads no other columns.
     """
     try:
@@ -101,7 +101,7 @@ def plain_schema(
     events: pa.Schema,
     keys: SqlKeys | None = None,
 ) -> pa.Schema | None:
-    """The columns of a classified table as DuckDB hands them back; None where DuckDB is to be asked.
+    """The columns of a classified table as DuckDB returns them; None if only DuckDB can tell.
 
     The conditions make no difference; `keys` are as in `plain_classifier`.
     """
@@ -156,7 +156,7 @@ class PlainClassifier:
     # ------------------------------------------------------------------------------------- compiling
 
     def _bit(self, predicate: EventPredicate, rest: Node | None) -> Condition | None:
-        """The condition of a predicate, or what a screen has left of it; None where all rows have it."""
+        """The condition of a predicate, or its rest after a screen; None if all rows satisfy it."""
         if self._is_screened:
             return None if rest is None else self._columns.condition(rest)
         of_type = self._has_type(predicate.types)
@@ -165,7 +165,7 @@ class PlainClassifier:
         return joined([of_type, self._columns.condition(predicate.condition)], some=False)
 
     def _has_type(self, types: Sequence[str]) -> Condition:
-        """The rows of these types."""
+        """The rows of events of these types."""
         column = self._classification.type_column
         if column is None:
             return Constant(holds=self._classification.only_type in types)
@@ -180,7 +180,7 @@ class PlainClassifier:
         return name
 
     def _key_column(self) -> str | None:
-        """The column of a key that is itself, or a text of a dictionary; None for keys of another form."""
+        """The column of a key that is its own value, or a text of a dictionary; None for other keys."""
         if not self._classification.keys:
             return None
         (*others, bracket) = self._classification.keys
@@ -193,7 +193,7 @@ class PlainClassifier:
         return name if kind in _ITSELF or hashed else None
 
     def _keys_by_sql(self) -> RowKeys:
-        """What asks SQL for keys of any other form, of their columns alone."""
+        """A function that gets keys of any other form from SQL, given their columns alone."""
         if self._sql_keys is None:
             raise NotPlainError
         brackets = [list(filter(self._columns.has, bracket)) for bracket in self._classification.keys]
@@ -222,7 +222,7 @@ class PlainClassifier:
         return _ValueColumn(name, of_types, pa.float64() if kind is Kind.FLOAT else pa.int64())
 
     def _payload_column(self, name: str) -> tuple[str, pa.DataType]:
-        """A column that is handed on, and its type."""
+        """A column that is passed on, and its type."""
         kind = as_returned(self._columns.stored(name))
         encoded = self._classification.encoded and pa.types.is_string(kind) and self._columns.is_encoded(name)
         return name, pa.dictionary(pa.int32(), kind) if encoded else kind
@@ -241,10 +241,10 @@ class PlainClassifier:
     # ----------------------------------------------------------------------------------- classifying
 
     def classified(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """The relevant events of a batch, in the columns of `schema`; None where there are none.
+        """The relevant events of a batch, in the columns of `schema`; None if there are none.
 
         The batch has the column `POSITION` and, if it is screened, the words of the screen. Raises
-        `OddValueError` for a batch that is SQL's.
+        `OddValueError` for a batch that has to be classified by SQL.
         """
         columns = BatchColumns(batch)
         if self._has_converted:
@@ -294,7 +294,7 @@ class PlainClassifier:
     def _relevant(
         self, columns: BatchColumns, words: Sequence[NDArray[np.int64]]
     ) -> NDArray[np.int64] | None:
-        """The rows of relevant events; None where all are."""
+        """The rows of relevant events; None if all are relevant."""
         keep: Mask | None = None
         if not self._takes_all:
             keep = reduce(np.bitwise_or, words) != 0
@@ -305,7 +305,7 @@ class PlainClassifier:
     def _within_reach(
         self, columns: BatchColumns, words: Sequence[NDArray[np.int64]], rows: NDArray[np.int64] | None
     ) -> NDArray[np.intp] | None:
-        """The places among these rows, which have the bits `words`, that matter; None where all may."""
+        """The indexes of the rows, with bits `words`, that matter; None if all may."""
         if self._reach is None:
             return None
         if self._reach.window.in_positions or self._time is None:
@@ -338,7 +338,7 @@ class PlainClassifier:
             yield _shown(columns, name, kind)
 
     def _halves(self, columns: BatchColumns) -> tuple[Sequence[NDArray[np.uint64]], Mask | None]:
-        """Both halves of the keys, if there are any, and which of them are known; None for all."""
+        """Both halves of the keys, if there are any, and a mask of the known ones; None for all."""
         if self._row_keys is not None:
             keys = self._row_keys(columns.batch.select(self._key_columns))
             known = numbers_in(keys.column(KEYED).cast(pa.uint8())).view(np.bool_)
@@ -381,7 +381,7 @@ class PlainClassifier:
 
 
 class _Hashes(NamedTuple):
-    """The halves of the keys of texts: of all rows, or of a dictionary in which these are."""
+    """The halves of the keys of texts: for all rows, or for a dictionary and indices into it."""
 
     halves: Halves
     texts: pa.DictionaryArray | None = None
@@ -406,7 +406,7 @@ class _Hashes(NamedTuple):
 
 
 class _ValueColumn(NamedTuple):
-    """The column of a value, None for NULL, the rows of its types, its type, and which hash it is."""
+    """The column of a value, None for NULL, the rows of its types, its type, and the number of its hash."""
 
     name: str | None
     of_types: Condition
@@ -436,7 +436,7 @@ def _shown(columns: BatchColumns, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def _encoded(columns: BatchColumns, name: str) -> pa.Array:
-    """The texts with their dictionary, or with one of their own where that has more than they are."""
+    """The texts with their dictionary, or with a new one if it has more texts than there are rows."""
     array = columns.array(name)
     if not isinstance(array, pa.DictionaryArray):
         return (array if array.type == pa.string() else array.cast(pa.string())).dictionary_encode()
@@ -448,7 +448,7 @@ def _encoded(columns: BatchColumns, name: str) -> pa.Array:
 
 
 def _masks(conditions: Iterable[Condition | None]) -> dict[Condition | None, int]:
-    """The bits of each condition, by the places of those that are equal."""
+    """The bits of each distinct condition."""
     masks: dict[Condition | None, int] = {}
     for bit, condition in enumerate(conditions):
         if condition != Constant(holds=False):

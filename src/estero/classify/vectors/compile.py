@@ -1,8 +1,8 @@
-"""Trees of predicates → conditions over batches (conditions.py), where they are plain.
+"""Trees of predicates → conditions over batches (conditions.py), if they are plain.
 
-Plain are comparisons of a column with constants, IN, BETWEEN, IS NULL, truth values, and what AND, OR and NOT
-make of them. Whatever else is asked of an event (functions, arithmetic, LIKE, two columns, decimals, parts of
-structs) is for SQL.
+Plain conditions are comparisons of a column with constants, IN, BETWEEN, IS NULL and truth values, joined by
+AND, OR and NOT. All others (with functions, arithmetic, LIKE, two columns, decimals, parts of structs) are
+for SQL.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NEGATED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
 
 
 class NotPlainError(Exception):
-    """A condition, a column or a key that is not plain."""
+    """Raised for a condition, a column or a key that is not plain."""
 
 
 class PlainColumns:
@@ -71,13 +71,13 @@ class PlainColumns:
         }
 
     def column(self, name: str) -> ColumnType | None:
-        """How expressions read a column; None where it is NULL in every event."""
+        """The form in which expressions read a column; None if it is NULL in every event."""
         if is_path(name):
             raise NotPlainError
         return self.read(name)
 
     def read(self, name: str) -> ColumnType | None:
-        """The same for what has a column of its own among the events, be it inside of another one."""
+        """The same for a name with its own column among the events, even if it is a nested field."""
         column = self.types.get(name)
         if column is None or column.kind is Kind.NULL:
             return None
@@ -87,12 +87,12 @@ class PlainColumns:
         return column
 
     def ticks_of(self, name: str) -> Tick | None:
-        """The resolution in which a column of instants is compared; None for another column."""
+        """The resolution in which a column of instants is compared; None for other columns."""
         column = self.column(name)
         return column.tick if column is not None and column.kind is Kind.TIMESTAMP else None
 
     def has(self, name: str) -> bool:
-        """Whether the events have such a column, or expressions read something by that name."""
+        """Whether the events have such a column, or expressions read something under that name."""
         return name in self.types
 
     def kind_of_key(self, name: str) -> Kind | None:
@@ -112,7 +112,7 @@ class PlainColumns:
         return isinstance(self._events.field(name).type, pa.DictionaryType)
 
     def stored(self, name: str) -> pa.DataType:
-        """The type in which the values of a column are stored; raises `NotPlainError` for other ones."""
+        """The type in which the values of a column are stored; raises `NotPlainError` for other types."""
         if name not in self._stored:
             raise NotPlainError
         return self._stored[name]
@@ -162,7 +162,7 @@ class PlainColumns:
         parts: list[Condition] = []
         for member in members:
             if isinstance(member, e.Literal) and isinstance(member.value, str):
-                self._compared(name, "=", member.value)  # raises where that is not plain
+                self._compared(name, "=", member.value)  # raises if it is not plain
                 listed.add(member.value)
                 continue
             one: e.Node = (
@@ -202,7 +202,7 @@ class PlainColumns:
     def _compared(
         self, name: str, sign: e.ComparisonOperator, constant: Value, *, in_ticks: bool = False
     ) -> Condition:
-        """The rows in which a column compares so with a constant; instants may be given in ticks."""
+        """The rows in which a comparison of a column with a constant holds; instants may be in ticks."""
         column = self.column(name)
         if column is None or constant is None:
             return Constant(holds=False)
@@ -226,7 +226,7 @@ class PlainColumns:
         raise NotPlainError
 
     def _ticks(self, name: str) -> int:
-        """The ticks of what is stored as 1 in a column of instants."""
+        """The ticks of one stored unit in a column of instants."""
         kind = self.stored(name)
         if pa.types.is_timestamp(kind):
             return 1 if kind.unit == "ns" else MICROSECONDS[kind.unit]
@@ -250,7 +250,7 @@ class PlainColumns:
 
 
 def joined(parts: Iterable[Condition], *, some: bool) -> Condition:
-    """The conditions joined; what decides by itself, or says nothing, is left out."""
+    """The conditions joined; if one decides the result it stands alone, and neutral ones are left out."""
     told: dict[Condition, None] = {}
     for part in parts:
         if part == Constant(holds=some):
@@ -263,7 +263,7 @@ def joined(parts: Iterable[Condition], *, some: bool) -> Condition:
 
 
 def _all(name: str, holds: bool) -> Condition:
-    """All rows in which a column is known, or none."""
+    """The rows in which a column is known, or none."""
     return Known(name) if holds else Constant(holds=False)
 
 

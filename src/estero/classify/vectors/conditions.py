@@ -1,8 +1,8 @@
 """Conditions on one event as masks over the rows of a batch, with the same meaning as in SQL.
 
-A condition is compiled for the rows in which it is true, and for those in which it is false; where it is
-unknown it is neither. So a mask says all of three-valued logic: NOT changes which of the two is wanted, and
-AND and OR change places where it is falsehood. Floats are in one order, NaN the last and equal to itself.
+A condition is compiled for the rows in which it is true, and for those in which it is false; if it is
+unknown, it is in neither. So masks express three-valued logic: NOT changes which of the two is needed, and
+for falsehood AND and OR are exchanged. Floats have one order, with NaN last and equal to itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from estero.language.tree.expressions import ComparisonOperator
 
 
 class Condition(ABC):
-    """What tells rows apart."""
+    """A condition that selects rows."""
 
     @abstractmethod
     def rows(self, columns: BatchColumns) -> Mask:
@@ -32,7 +32,7 @@ class Condition(ABC):
 
 
 def rows_of(condition: Condition, columns: BatchColumns) -> Mask:
-    """The rows in which a condition holds, evaluated once for a batch; not to be changed."""
+    """The rows in which a condition holds, evaluated once per batch; not to be modified."""
     mask = columns.masks.get(condition)
     if mask is None:
         mask = columns.masks[condition] = condition.rows(columns)
@@ -63,7 +63,7 @@ class Joined(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Known(Condition):
-    """The rows in which a column is not NULL, or is (`missing`)."""
+    """The rows in which a column is not NULL, or is NULL (`missing`)."""
 
     column: str
     missing: bool = False
@@ -77,7 +77,7 @@ class Known(Condition):
 
 @dataclass(frozen=True, slots=True)
 class NumberTest(Condition):
-    """The rows in which the number that is stored in a column compares so with a constant."""
+    """The rows in which this comparison of the number stored in a column with a constant holds."""
 
     column: str
     operator: ComparisonOperator
@@ -95,7 +95,7 @@ class NumberTest(Condition):
 
 @dataclass(frozen=True, slots=True)
 class NumberList(Condition):
-    """The rows in which the number that is stored in a column is one of some, or none of them (`without`)."""
+    """The rows in which the number stored in a column is one of a list, or none of it (`without`)."""
 
     column: str
     numbers: tuple[Any, ...]
@@ -110,7 +110,7 @@ class NumberList(Condition):
 
 
 class TextCondition(Condition):
-    """A condition on a column of strings, asked of each string of a dictionary once."""
+    """A condition on a column of strings, evaluated once for each string of a dictionary."""
 
     __slots__ = ()
 
@@ -133,7 +133,7 @@ class TextCondition(Condition):
 
 @dataclass(frozen=True, slots=True)
 class TextTest(TextCondition):
-    """The rows in which a string compares so with a constant, in the order of code points."""
+    """The rows in which this comparison of a string with a constant holds, in the order of code points."""
 
     column: str
     operator: ComparisonOperator
@@ -146,7 +146,7 @@ class TextTest(TextCondition):
 
 @dataclass(frozen=True, slots=True)
 class TextList(TextCondition):
-    """The rows in which a string is one of some, or none of them (`without`)."""
+    """The rows in which a string is one of a list, or none of it (`without`)."""
 
     column: str
     texts: frozenset[str]
@@ -158,7 +158,7 @@ class TextList(TextCondition):
 
 
 def indices_of(values: pa.DictionaryArray) -> Any:
-    """The index of each value; of NULL, the one after the last."""
+    """The index of each value; for NULL, the one after the last."""
     indices = values.indices
     if indices.null_count:
         (beyond,) = pa.Array.from_buffers(
@@ -169,7 +169,7 @@ def indices_of(values: pa.DictionaryArray) -> Any:
 
 
 def mask_of(test: pa.Array) -> Mask:
-    """The places where a test is true."""
+    """The mask of the indexes at which a test is true."""
     if test.null_count:
         test = pc.and_(pc.is_valid(test), _without_nulls(test))
     return numbers_in(test.cast(pa.uint8())).view(np.bool_)
@@ -192,7 +192,7 @@ _FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], Mask]]] = {
     ">": lambda numbers, constant: ~(numbers <= constant),
     ">=": lambda numbers, constant: ~(numbers < constant),
 }
-"""NaN, which is greater than every constant, is neither less nor equal."""
+"""The comparisons of floats; NaN, which is greater than every constant, is neither less nor equal."""
 _TEXT_TESTS: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
     "=": pc.equal,
     "!=": pc.not_equal,

@@ -1,4 +1,4 @@
-"""Which of many patterns of LIKE each of some strings is like."""
+"""The LIKE patterns, out of many, that each of some strings matches."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _FOLDED: Final = np.array([letter + 32 if 65 <= letter <= 90 else letter for let
 _MANY: Final = 16
 """The number of strings from which compiling a pattern for RE2 (30 µs) is cheaper than testing them here."""
 _MOST_ANSWERS: Final = 1 << 16
-"""So many pairs of a pattern and a string are remembered with whether it is like it, and no batch more."""
+"""The number of remembered pairs of a pattern and a string; larger batches are not remembered."""
 Places = NDArray[np.int64]
 
 
 class KnownPatterns:
-    """Patterns on one column: their longest parts are looked for together, the rest where these are."""
+    """Patterns on one column: their longest parts are searched together, and the rest where these occur."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         self._patterns = patterns
@@ -51,7 +51,7 @@ class KnownPatterns:
         self._firsts = np.cumsum([0, *map(len, by_needle.values())], dtype=np.int64)
 
     def pairs(self, texts: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The pairs of a string and a pattern that it is like, int64[pairs] both; NULL is like none."""
+        """The pairs of a string and a pattern that it matches, int64[pairs] both; NULL matches none."""
         lower = _in_lower_case(texts)
         values, needles = self._known.occurrences(*ends_and_letters(lower))
         begin, end = self._firsts[needles], self._firsts[needles + 1]
@@ -72,7 +72,7 @@ class KnownPatterns:
     def _are_like(
         self, texts: pa.Array, lower: pa.Array, values: Places, patterns: Places
     ) -> NDArray[np.bool_]:
-        """Whether each of these strings, `lower` in lower case, is like the pattern beside it."""
+        """Whether each of these strings, lower-cased in `lower`, matches the pattern paired with it."""
         like = np.zeros(values.size, np.bool_)
         if len(self._answers) > _MOST_ANSWERS:
             self._answers.clear()
@@ -89,7 +89,7 @@ class KnownPatterns:
         return like
 
     def _is_like(self, place: int, text: str) -> bool:
-        """Whether a string, in lower case where that counts, is like the pattern at a place."""
+        """Whether a string, lower-cased where case is ignored, matches the pattern with an index."""
         is_like = self._answers.get((place, text))
         if is_like is None:
             if place not in self._tests:
@@ -106,7 +106,7 @@ class KnownPatterns:
 
 
 def _in_lower_case(texts: pa.Array) -> pa.Array:
-    """The strings in lower case, letter by letter; what is NULL may be anything."""
+    """The strings in lower case, letter by letter; values for NULL are undefined."""
     ends, letters = ends_and_letters(texts)
     own = letters[ends[0] : ends[-1]]
     if own.size and own.max() > 127:

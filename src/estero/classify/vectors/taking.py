@@ -1,4 +1,4 @@
-"""Picks rows of columns, views of strings included, which Arrow's `take` refuses."""
+"""Picks rows of columns, including views of strings, which Arrow's `take` refuses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from estero.classify.vectors.text_columns import ends_and_letters
 
 _WIDTHS = (8, 16, 32, 64)
 _VIEW = np.dtype([("one", "<u8"), ("other", "<u8")])
-"""The length of a string, and its letters or where they are."""
+"""The length of a string, and its letters or their location."""
 FEW_ROWS = 256
-"""The most rows that one call takes of all columns: calls cost the most then."""
+"""The most rows that are taken from all columns in one call, because calls dominate the cost then."""
 _SHORT = 16
-"""The most letters of a text, on average, that a kernel copies sooner than Arrow.
+"""The average length of a text up to which a kernel copies faster than Arrow.
 
-Measured a row, in ns: texts of one letter 3.7 (Arrow 9.4), of six 3.5 (5.6), of 35 15.1 (14.1).
+Measured per row, in ns: texts of one letter 3.7 (Arrow 9.4), of six 3.5 (5.6), of 35 15.1 (14.1).
 """
 
 
@@ -43,12 +43,12 @@ def _follow_one_another(rows: NDArray[np.int64]) -> bool:
 
 
 def column_taken(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
-    """The values of the rows of these numbers, which are not checked."""
+    """The values of the rows with these numbers, which are not checked."""
     return taker_of(array)(rows)
 
 
 def taker_of(array: pa.Array) -> Callable[[NDArray[np.int64]], pa.Array]:
-    """`column_taken` of one array, asked more than once."""
+    """`column_taken` for repeated use with one array."""
     if pa.types.is_string_view(array.type):
         return lambda rows: _of_views(array, rows)
     if pa.types.is_string(array.type) and not array.null_count:
@@ -81,11 +81,11 @@ def views_in(array: pa.Array) -> NDArray[np.void]:
 def _of_numbers(kind: pa.DataType, numbers: NDArray[np.signedinteger], rows: NDArray[np.int64]) -> pa.Array:
     """The numbers of these rows, in memory of NumPy.
 
-    What a thread takes is freed by the one that reads answers, and Arrow's allocator gives such memory back
-    to the system. Measured with a dense stream that two threads list: 219 ns of CPU an event, 254 by Arrow's
-    take; with one thread, 179 and 175.
+    The memory that one thread allocates is freed by the one that reads answers, and Arrow's allocator then
+    returns it to the system. Measured with a dense stream that two threads list: 219 ns of CPU per event, 254
+    by Arrow's take; with one thread, 179 and 175.
     """
-    taken = numbers.take(rows, mode="clip")  # the rows are known, and this checks least
+    taken = numbers.take(rows, mode="clip")  # the rows are known, and this mode checks least
     return pa.Array.from_buffers(kind, rows.size, [None, pa.py_buffer(taken)], null_count=0)
 
 
@@ -102,7 +102,7 @@ def _of_texts(
 
 
 def _of_views(array: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
-    """The strings of these rows, whose letters stay where they are."""
+    """The strings of these rows, whose letters are not copied."""
     valid = None
     if array.null_count:
         valid = pa.py_buffer(np.packbits(known_in(array)[rows], bitorder="little"))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def ends_and_letters(texts: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Where texts end, each where the next one begins, and the letters of all of them."""
+    """The ends of texts, each of which is the start of the next, and the letters of all of them."""
     if pa.types.is_string_view(texts.type):
         texts = texts.cast(pa.large_string())
     _, offsets, data = texts.buffers()

@@ -1,7 +1,7 @@
-"""Conditions on strings by LIKE, ILIKE and regular expressions, and what is certain about them.
+"""Conditions on strings by LIKE, ILIKE and regular expressions, and the parts they are certain to need.
 
-`PatternColumns` compiles more than `PlainColumns`: what conditions of many rules have, whose strings are
-looked for together (known_patterns.py).
+`PatternColumns` compiles more than `PlainColumns`: the conditions of many rules, whose strings are searched
+together (known_patterns.py).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from estero.language.tree.schema import Kind
 
 _WILD = "_"
 _QUOTED: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
-"""The letters that mean something in a regular expression."""
+"""The characters with a special meaning in a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negation(Condition):
-    """The rows in which a condition does not hold, be it false or unknown."""
+    """The rows in which a condition does not hold: it is false or unknown."""
 
     part: Condition
 
@@ -60,7 +60,7 @@ class Negation(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Pattern(TextCondition):
-    """The rows in which a string is LIKE a pattern, in lower case where that of letters is ignored."""
+    """The rows in which a string is LIKE a pattern, in lower case if case is ignored."""
 
     column: str
     pattern: str
@@ -71,14 +71,14 @@ class Pattern(TextCondition):
         return np.array([text is not None and test(text) for text in texts.to_pylist()], np.bool_)
 
     def test(self) -> Callable[[str], bool]:
-        """The test whether a string is LIKE the pattern."""
+        """The test that a string is LIKE the pattern."""
         test = like_test(self.pattern)
         return (lambda text: test(in_lower_case(text))) if self.ignoring_case else test
 
 
 @dataclass(frozen=True, slots=True)
 class Regex(TextCondition):
-    """The rows in which a regular expression, as RE2 has it, matches somewhere in a string."""
+    """The rows in which a regular expression in the syntax of RE2 matches somewhere in a string."""
 
     column: str
     regex: str
@@ -89,9 +89,9 @@ class Regex(TextCondition):
 
 @dataclass(frozen=True, slots=True)
 class Related(Condition):
-    """The rows in which the string of one column is, begins with, ends with or contains that of another.
+    """The rows in which the string of one column equals, begins with, ends with or contains that of another.
 
-    In lower case, where that of letters is ignored.
+    Both are in lower case if case is ignored.
     """
 
     columns: tuple[str, str]
@@ -128,7 +128,7 @@ _RELATIONS: Final[Mapping[str, Callable[[str, str], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SomeColumn(Condition):
-    """The rows in which one of some columns of strings satisfies a condition, which names none of them."""
+    """The rows in which one of several columns of strings satisfies a condition, which names none of them."""
 
     columns: tuple[str, ...]
     part: TextTest | TextList | Pattern
@@ -139,9 +139,10 @@ class SomeColumn(Condition):
 
 
 class Needle(NamedTuple):
-    """A part in lower case that every string in lower case has that is LIKE a pattern.
+    """A part in lower case that every string that is LIKE a pattern contains, once lower-cased.
 
-    `where` says where it has to stand (`engine.substrings`). What has it is LIKE the pattern if `certain`.
+    `where` says where it has to occur (`engine.substrings`). If `certain`, a string that contains it there is
+    LIKE the pattern.
     """
 
     text: str
@@ -150,7 +151,7 @@ class Needle(NamedTuple):
 
 
 def needle_of(pattern: Pattern) -> Needle | None:
-    r"""The longest part of a pattern without wildcards; None where it has none.
+    r"""The longest part of a pattern without wildcards; None if it has none.
 
     >>> needle_of(Pattern("s", "%\\cmd.exe", ignoring_case=True)) == Needle("cmd.exe", AT_END, certain=True)
     True
@@ -176,7 +177,7 @@ def needle_of(pattern: Pattern) -> Needle | None:
 
 
 def regex_of(pattern: Pattern) -> str:
-    r"""The regular expression of RE2 that matches what is LIKE a pattern; letters have its case.
+    r"""The regular expression of RE2 that matches strings LIKE a pattern; it respects case.
 
     >>> regex_of(Pattern("s", "a_%\\%.x"))
     '(?s)\\Aa..*%\\.x\\z'
@@ -188,7 +189,7 @@ def regex_of(pattern: Pattern) -> str:
 
 
 def _pieces(pattern: str) -> list[tuple[str, bool]]:
-    """The letters of a pattern, each with whether it stands for itself; a row of ``%`` is one."""
+    """The letters of a pattern, each with whether it is literal; successive ``%`` are one."""
     pieces: list[tuple[str, bool]] = []
     letters = iter(pattern)
     for letter in letters:
@@ -205,7 +206,7 @@ class PatternColumns(PlainColumns):
     """Compiles plain conditions, LIKE and regular expressions, and ``coalesce(p, FALSE)``."""
 
     def column(self, name: str) -> ColumnType | None:
-        """How expressions read a column; None where it is NULL in every event."""
+        """The form in which expressions read a column; None if it is NULL in every event."""
         return self.read(name)
 
     def condition(self, node: e.Node, *, is_true: bool = True) -> Condition:
@@ -241,7 +242,7 @@ class PatternColumns(PlainColumns):
         return super().condition(node, is_true=is_true)
 
     def _of_elements(self, name: str, element: str, node: e.Node) -> Condition:
-        """The rows in which an element of a list of strings satisfies a test: the test, of such a column."""
+        """The rows in which an element of a list of strings satisfies a test, which reads such an element."""
         column = self.types.get(name)
         if column is None or column.element is None or column.element.kind is not Kind.STRING:
             raise NotPlainError
@@ -255,7 +256,7 @@ class PatternColumns(PlainColumns):
         return condition
 
     def _of_some(self, node: e.SomeAttribute) -> Condition:
-        """The rows in which one of some columns of strings satisfies a test."""
+        """The rows in which one of several columns of strings satisfies a test."""
         texts = [name for name, _ in map(self._text, node.attributes) if name is not None]
         of_one = PatternColumns({"": ColumnType(Kind.STRING)}, pa.schema([("", pa.string())]))
         test = of_one.condition(e.substituted(node.condition, partial(_as_attribute, "", node.element)))
@@ -278,7 +279,7 @@ class PatternColumns(PlainColumns):
         return _true_or_false(name, joined(some, some=True), is_true=is_true)
 
     def _placed(self, name: str, one: e.Node, other: e.Node, *, is_true: bool) -> Condition:
-        """Whether a string begins with, ends with or contains a constant, or the string of a column."""
+        """The test that a string begins with, ends with or contains a constant, or the string of a column."""
         match other:
             case e.Literal(str() as text):
                 before, behind = _AROUND[name]
@@ -341,7 +342,7 @@ def _as_attribute(name: str, element: str, node: e.Node) -> e.Node | None:
 
 
 def is_asked(condition: Condition) -> bool:
-    """Whether a condition asks a column for constants or a pattern, so that it can be asked with others."""
+    """Whether a condition compares a column with constants or a pattern, so that searches can be shared."""
     match condition:
         case TextTest(_, "=", _) | TextList(_, _, False) | Pattern() | SomeColumn():
             return True
@@ -351,7 +352,7 @@ def is_asked(condition: Condition) -> bool:
 
 
 def constants_of(condition: Condition) -> tuple[str | int, ...]:
-    """The constants that a condition asks a column for."""
+    """The constants with which a condition compares a column."""
     match condition:
         case TextTest(_, _, text):
             return (text,)
@@ -365,7 +366,7 @@ def constants_of(condition: Condition) -> tuple[str | int, ...]:
 
 
 def negated(part: Condition) -> Condition:
-    """The rows in which a condition does not hold, be it false or unknown."""
+    """The rows in which a condition does not hold: it is false or unknown."""
     match part:
         case Constant(holds):
             return Constant(holds=not holds)
@@ -377,7 +378,7 @@ def negated(part: Condition) -> Condition:
 
 
 def as_pattern(text: str) -> str:
-    """The pattern of LIKE that a text alone is like."""
+    """The LIKE pattern that only one text matches."""
     return "".join(f"\\{letter}" if letter in {"%", _WILD, "\\"} else letter for letter in text)
 
 

@@ -1,7 +1,7 @@
 """Leaves out classified events that no complex event can span (`plan.Reach`), batch by batch.
 
-A batch is looked at alone: what is within the window of its ends is kept, as what comes before and behind is
-not known. So nothing waits, and the answer is the same, whatever the batches.
+Each batch is considered alone: all events within the window of its ends are kept, because the events before
+and after it are unknown. So nothing waits, and the answer does not depend on the batches.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from estero.engine.near import near_marked
 from estero.plan.reach import Reach
 
 _RARE: Final = 0.75
-"""The share of the stream that windows around rare events may take at most: others would leave little out."""
+"""The largest share of the stream that windows around rare events may cover to leave enough out."""
 _SAMPLE: Final = 1 << 12
-"""Events that are looked at to see how rare they are."""
+"""The number of events sampled to find out how rare they are."""
 
 Stamps = NDArray[np.int64]
 
 
 def within_reach(reach: Reach, stamps: Stamps, words: Sequence[NDArray[np.int64]]) -> NDArray[np.intp] | None:
-    """The ascending places of the events that matter, of n that are relevant; None where all of them may.
+    """The ascending indexes of the events that matter, of n relevant ones; None if all of them may.
 
-    stamps int64[n] are positions or times, as the window's, and words int64[n] the bits.
+    stamps int64[n] are positions or times, like the window, and words int64[n] the bits.
     """
     if not stamps.size:
         return None
@@ -58,7 +58,7 @@ def within_reach(reach: Reach, stamps: Stamps, words: Sequence[NDArray[np.int64]
 
 
 def _is_rare(need: Need, words: Sequence[NDArray[np.int64]], length: int, span: int) -> bool:
-    """Whether windows around such events would take little of the stream, as far as a sample tells."""
+    """Whether windows around such events would cover little of the stream, according to a sample."""
     step = max(1, words[0].size // _SAMPLE)
     number = np.count_nonzero(_any_kind(need.kinds, [word[::step] for word in words])) * step
     sides = 1 if need.first or need.last else 2
@@ -73,7 +73,7 @@ def batch_within_reach(reach: Reach, batch: pa.RecordBatch, predicates: int) -> 
 
 
 def _any_kind(kinds: frozenset[Bits], words: Sequence[NDArray[np.int64]]) -> NDArray[np.bool_]:
-    """Which events have all bits of one of the kinds."""
+    """Whether each event has all bits of one of the kinds."""
     if all(len(kind) == 1 for kind in kinds):
         masks = _masks(frozenset().union(*kinds))
         return reduce(operator.or_, [(words[word] & mask) != 0 for word, mask in masks.items()])

@@ -1,7 +1,7 @@
-"""Arrow files and streams in files: their columns and their batches, each of which is sound when it is used.
+"""Arrow files and streams in files: their columns and their batches, which are validated before use.
 
-Files are read, not mapped: where another process cuts one short that is mapped, a signal ends this one, and
-reading 440 MB takes 0.1 s more.
+Files are read, not memory-mapped: if another process truncated a mapped file, a signal would end this
+process, and reading 440 MB takes only 0.1 s more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from estero.events.reading_errors import reading
 
 
 def arrow_schema(file: str) -> pa.Schema:
-    """The columns of an Arrow file; raises `DataError` where it is damaged."""
+    """The columns of an Arrow file; raises `DataError` if it is damaged."""
     with _sound(file), pa.OSFile(file) as opened:
         return opened_reader(opened).schema
 
@@ -26,7 +26,7 @@ def arrow_schema(file: str) -> pa.Schema:
 def arrow_batches(file: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow file; raises `DataError` at the first one that is damaged.
 
-    With `columns` only these are read and validated, and they come in this order.
+    With `columns` only these are read and validated, in this order.
     """
     with _sound(file), pa.OSFile(file) as opened:
         reader = opened_reader(opened)
@@ -65,7 +65,7 @@ def arrow_stream(
 def _with_values(
     batch: pa.RecordBatch, values: Mapping[str, pa.Scalar], names: Sequence[str]
 ) -> pa.RecordBatch:
-    """The columns of these names, from the batch or with one value in all rows."""
+    """The columns of these names, from the batch or with one value for all rows."""
     columns = [
         pa.repeat(values[name], batch.num_rows) if name in values else batch.column(name) for name in names
     ]
@@ -74,7 +74,7 @@ def _with_values(
 
 @contextmanager
 def _sound(file: str) -> Iterator[None]:
-    """Turns errors about the content of a file into one that calls it damaged; errors of the system stay."""
+    """Turns errors about the content of a file into one that calls it damaged; system errors are kept."""
     try:
         yield
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:

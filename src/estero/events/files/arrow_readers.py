@@ -1,8 +1,8 @@
-"""Readers of Arrow's format, in a file or in memory, whose batches are sound when they are used.
+"""Readers of Arrow's format, in a file or in memory, whose batches are validated before use.
 
-Arrow checks the metadata of a file; lengths, offsets and indices inside of columns it believes, and reading
-past a buffer ends the process. So columns that are used are validated in full: ten million rows with a type
-and a price take 0.12 s more. A worker of Spark reads its state so, and loads nothing else for it.
+Arrow checks the metadata of a file but trusts lengths, offsets and indices inside columns, and reading past a
+buffer ends the process. So columns that are used are validated in full: ten million rows with a type and a
+price take 0.12 s more. Spark workers read their state in this way, and load nothing else for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 _MAGIC = b"ARROW1"
-"""How a file begins that has a footer; a stream does not."""
+"""The first bytes of a file that has a footer; a stream begins differently."""
 _CONTINUATION = -1
 _IN_COLUMN = re.compile(r"In column (\d+): (.*)", re.DOTALL)
 
@@ -23,9 +23,9 @@ _Reader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
 
 
 def sound_batch(stream: pa.Buffer) -> pa.RecordBatch:
-    """The one batch of a stream in memory; it is read as carefully as a file.
+    """The one batch of a stream in memory, which is read as carefully as a file.
 
-    Raises ValueError, or one of Arrow's errors, where it is damaged or there is none.
+    Raises ValueError, or one of Arrow's errors, if it is damaged or there is none.
     """
     batch = next(batches_of(opened_reader(pa.BufferReader(stream), threads=False)), None)
     if batch is None:
@@ -37,7 +37,7 @@ def sound_batch(stream: pa.Buffer) -> pa.RecordBatch:
 def opened_reader(file: pa.NativeFile, columns: list[int] | None = None, *, threads: bool = True) -> _Reader:
     """A reader of the columns with these numbers, or of all.
 
-    With `threads` each column is uncompressed by one: a small batch is read before they are awake.
+    With `threads` each column is decompressed by its own thread: a small batch is read before they start.
     """
     first = file.read(8)
     file.seek(0)
@@ -54,7 +54,7 @@ def opened_reader(file: pa.NativeFile, columns: list[int] | None = None, *, thre
 
 
 def _begins_a_stream(first: bytes, size: int) -> bool:
-    """Whether the first bytes can be those of a stream: a length, or what stands before it."""
+    """Whether the first bytes can be those of a stream: a length, or the marker before it."""
     if len(first) < 8:
         return False
     length = int.from_bytes(first[:4], "little", signed=True)
@@ -69,7 +69,7 @@ def _read_names(of: pa.Schema | pa.DataType) -> None:
 
 
 def batches_of(reader: _Reader) -> Iterator[pa.RecordBatch]:
-    """The batches that a reader has left."""
+    """The remaining batches of a reader."""
     if isinstance(reader, pa.RecordBatchFileReader):
         return map(reader.get_batch, range(reader.num_record_batches))
     return iter(reader)
@@ -88,5 +88,5 @@ def check_valid(batch: pa.RecordBatch) -> None:
 
 
 def reason_of(text: str) -> str:
-    """What Arrow says, without its words for the kind of error."""
+    """The message of an Arrow error, without its words for the kind of error."""
     return text.strip().partition("\n")[0].replace("Invalid: ", "").removeprefix("Invalid ")

@@ -1,9 +1,8 @@
-"""CSV files → their layout, with less guessing: a malformed row is an error, not another dialect.
+"""CSV files → their layout, with little guessing: a malformed row is an error, not another dialect.
 
-DuckDB's own detection tries dialects until one fits all rows of its sample. One row too short, and a file
-with commas becomes a file with a single column. So the delimiter is taken from the first line, and
-quotes are double quotes, unless the options say otherwise. Lines that begin with # are comments above the
-header, and nowhere else.
+DuckDB's own detection tries dialects until one fits all rows of its sample: if one row is too short, a file
+with commas becomes a file with a single column. So the delimiter is taken from the first line, and quotes are
+double quotes, unless the options say otherwise. Lines that begin with # are comments only above the header.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ _CHUNK = 1 << 16
 def csv_layout(connection: Connection, files: Sequence[str], options: Mapping[str, object]) -> TextLayout:
     """The layout of these files; `options` are those of DuckDB's ``read_csv``.
 
-    Reads all rows. Raises `DataError` for a malformed row, for an option that cannot be one, for files with
-    other columns than the first, and for a value that does not fit a type that is given.
+    Reads all rows. Raises `DataError` for a malformed row, for an invalid option, for files with other
+    columns than the first, and for a value that does not fit the given type.
     """
     check_options(options)
     parts = merged(_part(connection, file, options) for file in files)
@@ -59,7 +58,7 @@ def malformed_row(
 ) -> DataError | None:
     """The first row that does not fit the first line of its file, if there is one.
 
-    For files in which DuckDB finds no dialect: it does not say which row keeps it from doing so.
+    It is for files in which DuckDB finds no dialect, because DuckDB does not say which row prevents that.
     """
     for file in files:
         dialect = {k: v for k, v in with_dialect(file, options).items() if k in _OF_DIALECT}
@@ -91,7 +90,7 @@ def has_quoted_newlines(connection: Connection, layout: TextLayout) -> bool:
 
 
 def inline_comment(files: Sequence[str], mark: str) -> tuple[str, int] | None:
-    """The first file and line with `mark` after the line's beginning; None where there is none."""
+    """The first file and line with `mark` after the line's beginning; None if there is none."""
     for file in files:
         for number, line in enumerate(_lines(file, whole=True), 1):
             if mark in line and not line.startswith(mark):
@@ -100,7 +99,7 @@ def inline_comment(files: Sequence[str], mark: str) -> tuple[str, int] | None:
 
 
 def nulls_of(options: Mapping[str, object]) -> tuple[str, ...]:
-    """The texts that mean NULL according to the options, beside the empty one."""
+    """The texts that mean NULL according to the options, besides the empty one."""
     given = options.get("nullstr", options.get("null", ()))
     texts = given if isinstance(given, list | tuple) else (given,)
     return tuple(str(text) for text in texts if text != "")
@@ -110,7 +109,7 @@ def nulls_of(options: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def with_dialect(file: str, options: Mapping[str, object]) -> dict[str, object]:
-    """The options, with the delimiter, quotes and comments of the file where they do not say them."""
+    """The options, with the delimiter, quotes and comments of the file where they do not set them."""
     comments, line = _beginning(file) if "comment" not in options and "skip" not in options else (0, "")
     dialect: dict[str, object] = {"quote": '"', "escape": '"', "skip": comments, "comment": ""}
     if nulls := nulls_of(options):
@@ -123,9 +122,9 @@ def with_dialect(file: str, options: Mapping[str, object]) -> dict[str, object]:
 
 
 def _beginning(file: str) -> tuple[int, str]:
-    """How many lines are above the first one that is neither blank nor a comment, and that line.
+    """The number of lines above the first one that is neither blank nor a comment, and that line.
 
-    Blank lines count only above a comment: readers pass over the others by themselves.
+    Blank lines count only above a comment: readers skip the others by themselves.
     """
     comments = 0
     for number, line in enumerate(_lines(file), 1):
@@ -154,7 +153,7 @@ def _chunks(file: str) -> Iterator[bytes]:
 
 
 def _width(delimiter: str, line: str) -> int:
-    """How many values a line has."""
+    """The number of values in a line."""
     if len(delimiter) != 1:
         return line.count(delimiter) + 1
     return len(next(csv.reader([line], delimiter=delimiter), [""]))
@@ -204,7 +203,7 @@ def _is_one_line(file: str) -> bool:
 
 
 def _header(connection: Connection, file: str, told: Mapping[str, object], width: int) -> list[str]:
-    """The names as the header writes them: of two that it takes for one, DuckDB changes the second."""
+    """The names as the header writes them: DuckDB renames the second of two that it takes for one."""
     columns = {f"column{place}": "VARCHAR" for place in range(width)}
     as_row = _told({**told, "header": False, "auto_detect": False, "columns": columns})
     first = connection.execute(f"FROM {rows_of('read_csv', [file], as_row)} LIMIT 1").fetchone()
@@ -232,7 +231,7 @@ def _check_same(parts: Sequence[Part], *, by_name: bool) -> None:
 
 
 def _columns(parts: Sequence[Part], options: Mapping[str, object]) -> list[TextColumn]:
-    """The columns of all files, with what the options say about them."""
+    """The columns of all files, with the settings that the options have for them."""
     names = list(dict.fromkeys(name for part in parts for name in part.names))
     given = _given_types(names, options)
     time = options.get("timestampformat", options.get("timestamp_format"))
@@ -256,7 +255,7 @@ def _columns(parts: Sequence[Part], options: Mapping[str, object]) -> list[TextC
 
 
 def _given_types(names: Sequence[str], options: Mapping[str, object]) -> dict[str, str]:
-    """The types that the options name, by column."""
+    """The types given in the options, by column."""
     given = options.get("columns", {})
     for option in _TYPE_OPTIONS:
         given = options.get(option, given)
@@ -277,7 +276,7 @@ def _given_types(names: Sequence[str], options: Mapping[str, object]) -> dict[st
 
 
 def _plain_name(asked: str) -> str:
-    """A type as DuckDB names it; raises `DataError` where it knows none."""
+    """The DuckDB name of a type; raises `DataError` for an unknown one."""
     try:
         return str(duckdb.sqltype(asked))
     except duckdb.Error as error:
@@ -291,7 +290,7 @@ def _plain_name(asked: str) -> str:
 
 
 def check_options(options: Mapping[str, object]) -> None:
-    """Raises `DataError` for an option that cannot be one."""
+    """Raises `DataError` for an invalid option."""
     for name, value in options.items():
         if not name.isidentifier():
             raise DataError(f"{name!r} is not an option for CSV files")

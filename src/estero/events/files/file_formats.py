@@ -1,4 +1,4 @@
-"""Which format files have, and the layout of those of text: found once for files that stay as they are."""
+"""The format of files, and the layout of text files: found once for files that do not change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMPRESSED = (".gz", ".zst", ".bz2")
 
 
 def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
-    """parquet, csv, json or arrow: by the name of the file, else by its first bytes."""
+    """parquet, csv, json or arrow, by the name of the file, else by its first bytes."""
     suffixes = [suffix.lower() for suffix in Path(file).suffixes]
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
@@ -55,12 +55,12 @@ def format_of(file: str, csv_options: Mapping[str, object] | None) -> str:
 
 
 def text_layout(form: str, files: Sequence[str], csv_options: Mapping[str, object]) -> TextLayout:
-    """The layout of files of CSV or JSON, which costs a reading of all rows."""
+    """The layout of CSV or JSON files, which requires reading all rows."""
     return _layout(form, tuple(map(_stamp, files)), _Options(csv_options))
 
 
 class _Options(dict[str, object]):
-    """Options that are equal in a cache where they say the same, so that files are read through once."""
+    """Options that are equal in a cache if they mean the same, so that files are read through once."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(repr(sorted(self.items(), key=lambda item: item[0])))
@@ -70,7 +70,7 @@ _Stamp = tuple[str, str, int, int, int, int]
 
 
 def _stamp(file: str) -> _Stamp:
-    """A path, the directory where it begins, and what changes when the file does."""
+    """A path, the directory it is relative to, and the properties that change with the file."""
     status = Path(file).stat()
     return (file, str(Path.cwd()), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 

@@ -1,4 +1,4 @@
-"""Files of JSON → their layout: a line for each event, or one array of them."""
+"""JSON files → their layout: one event per line, or one array of events."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from estero.events.files.text_kinds import NONE, Text, TextColumn, classes_of_js
 from estero.events.files.text_layout import SAMPLE, Part, TextLayout, merged
 
 _LARGEST = 1_000_000_000
-"""Bytes that one event may have: DuckDB asks for a bound, and takes the memory only where it needs it."""
+"""The largest size of an event in bytes: DuckDB needs a bound, and allocates only what it uses."""
 _LEAVES = ("BOOLEAN", "DOUBLE")
 _WHOLE = ("BIGINT", "UBIGINT", "HUGEINT")
 _INEXACT = ("DOUBLE", "UBIGINT", "HUGEINT")
 _LONG_INTEGER = r"[\[:,]\s*-?[0-9]{16,}\s*[,\]}]"
-"""An integer in a list or an object, so long that a float may not hold it."""
+"""An integer in a list or an object, too long for a float to hold it exactly in all cases."""
 
 
 def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
     """The layout of these files: the columns are all keys of all events.
 
-    Reads all events. A column whose values are of no common kind is one of JSON, which is shown and not
+    Reads all events. A column whose values have no common kind is one of JSON, which is shown and not
     compared. Raises `DataError` for text that is not JSON, and for an event that is not an object.
     """
     shapes, keys = zip(*(_shape_and_keys(connection, file) for file in files), strict=True)
@@ -74,7 +74,7 @@ def _is_time(column: TextColumn) -> bool:
 
 
 def _shape_and_keys(connection: Connection, file: str) -> tuple[str, list[str]]:
-    """How a file is written, and the keys of its events: those of the first events, then the others."""
+    """The shape of a file, and the keys of its events: those of the first events, then the others."""
     if _extension(file) == ".json":
         if _first_letter(file) == "[":
             return "array", _keys(connection, file, "array")
@@ -126,9 +126,9 @@ def _no_object(connection: Connection, part: Part) -> DataError:
 
 
 def _classes(connection: Connection, texts: str, first: dict[str, Text]) -> tuple[dict[str, Text], int]:
-    """The classes of all columns, and how many rows there are.
+    """The classes of all columns, and the number of rows.
 
-    Strings are taken out of their quotes once, beneath the tests of them.
+    Strings are unquoted once, below the tests on them.
     """
     values = (f"{quoted(name)} AS v{place}" for place, name in enumerate(first))
     strings = (f"{quoted(name)} ->> '$' AS s{place}" for place, name in enumerate(first))
@@ -158,7 +158,7 @@ def _type_of(classes: Text) -> str:
     if held & Text.STRING:
         strings = Text.STRING | Text.DATE | Text.TIME | Text.ZONED | Text.NANO | Text.OTHER
         if held & ~strings:
-            return "JSON" if held & Text.NESTED else "VARCHAR"  # as leaves of objects are
+            return "JSON" if held & Text.NESTED else "VARCHAR"  # like leaves of objects
         return type_of(held & ~Text.STRING) or "VARCHAR"
     kind = type_of(held) or '"NULL"'
     return "JSON" if kind == "VARCHAR" else kind
@@ -167,10 +167,10 @@ def _type_of(classes: Text) -> str:
 def _structures(
     connection: Connection, parts: Sequence[Part], texts: str, names: Sequence[str]
 ) -> dict[str, str]:
-    """The types of columns with lists and objects only, in which leaves are of few kinds.
+    """The types of columns with lists and objects only, whose leaves are of few kinds.
 
-    Where the files are written in several ways there are none: such columns are of JSON. Numbers are strings
-    inside of a column with an integer that a float may not hold.
+    If files are written in several shapes there are none: such columns are of JSON. Numbers are strings
+    inside a column that has an integer which a float may not hold.
     """
     shapes = {part.told["shape"] for part in parts}
     if not names or len(shapes) > 1:
@@ -191,10 +191,10 @@ def _structures(
 
 
 def _structure(kind: DuckDBPyType, *, exact: bool) -> str:
-    """A nested type in which leaves are truth values, integers of 64 bits, floats or strings.
+    """A nested type whose leaves are truth values, 64-bit integers, floats or strings.
 
-    Floats and wider integers are strings where they would not be `exact`, as values of several kinds are:
-    a string as it is, anything else as its JSON. Spark does so, too, but keeps blanks and zeros at the end.
+    Floats and wider integers are strings if they would not be `exact`, and so are values of several kinds: a
+    string unchanged, anything else as its JSON. Spark does the same, but keeps blanks and zeros at the end.
     """
     if kind.id in ("struct", "list", "map"):
         within = {

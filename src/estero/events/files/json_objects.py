@@ -1,4 +1,4 @@
-"""Events of files of JSON as dicts, for keys that DuckDB takes for one: they differ in case only."""
+"""Events of JSON files as dicts, for keys that differ only in case, which DuckDB takes for one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def objects_in(files: Iterable[str]) -> list[dict[str, Any]]:
-    """The objects of some files in memory: a line for each event, one behind the other, or one array."""
+    """The objects of some files in memory: one per line, one after the other, or one array."""
     return [row for file in files for row in _objects(file)]
 
 

@@ -1,4 +1,4 @@
-"""Parquet files: what their footers say of columns and rows, and batches where Arrow reads them alike."""
+"""Parquet files: columns and rows from their footers, and batches if Arrow and DuckDB read them alike."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 131_072
 _FEW_BYTES: Final = 3
-"""Bytes of a Parquet file for each string, below which most are repetitions of others."""
+"""The bytes of a Parquet file per string below which most strings are repetitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlainParquet:
     """Parquet files of the same columns, which Arrow and DuckDB read alike; each call reads them anew.
 
-    Strings of which there are few are read as dictionaries; `schema` says which.
+    Strings with few distinct values are read as dictionaries; `schema` says which.
     """
 
     files: tuple[str, ...]
@@ -55,9 +55,9 @@ class PlainParquet:
 
 
 def _alike(footer: FileMetaData, places: Sequence[int]) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Neighbouring row groups, with those of the columns at some places that have values in them.
+    """Adjacent row groups, with those of the columns at some indexes that have values in them.
 
-    To read a column takes as long where all is NULL; of these the first one is read, if there is no other.
+    Reading a column takes as long if all of it is NULL; if there is no other, the first is read.
     """
     there = (_with_values(footer.row_group(group), places) for group in range(footer.num_row_groups))
     for columns, groups in groupby(enumerate(there), itemgetter(1)):
@@ -65,7 +65,7 @@ def _alike(footer: FileMetaData, places: Sequence[int]) -> Iterator[tuple[tuple[
 
 
 def _with_values(group: RowGroupMetaData, places: Sequence[int]) -> tuple[int, ...]:
-    """Which of the columns at some places have a value in a row group, or may have."""
+    """The columns at some indexes that have, or may have, a value in a row group."""
     there = (number for number, place in enumerate(places) if not _is_null(group.column(place)))
     return tuple(there) or (0,)
 
@@ -79,7 +79,7 @@ def _is_null(chunk: ColumnChunkMetaData) -> bool:
 def _with_nulls(
     batch: pa.RecordBatch, schema: pa.Schema, nulls: dict[pa.DataType, pa.Array]
 ) -> pa.RecordBatch:
-    """A batch with all columns of a schema: NULL where it lacks them, which share their memory."""
+    """A batch with all columns of a schema: missing ones are NULL and share their memory."""
     columns = []
     for field in schema:
         place = batch.schema.get_field_index(field.name)
@@ -93,7 +93,7 @@ def _with_nulls(
 
 
 def plain_parquet(files: Sequence[str]) -> PlainParquet | None:
-    """The files as Arrow reads them; None where DuckDB is to read them."""
+    """The files as Arrow reads them; None if DuckDB has to read them."""
     import pyarrow.parquet  # see below
 
     common: pa.Schema | None = None
@@ -109,7 +109,7 @@ def plain_parquet(files: Sequence[str]) -> PlainParquet | None:
 
 
 def _plain_columns(footer: FileMetaData) -> pa.Schema | None:
-    """The columns of a file as Arrow is to read them; None if DuckDB has other types for some."""
+    """The columns of a file as Arrow will read them; None if DuckDB has other types for some."""
     restored = footer.schema.to_arrow_schema()
     if len(footer.schema) != len(restored) or not footer.num_row_groups:
         return None  # some are nested
@@ -132,7 +132,7 @@ def _is_plain(field: pa.Field, column: ColumnSchema) -> bool:
 
 
 def _plain_type(field: pa.Field, footer: FileMetaData, place: int) -> pa.DataType:
-    """The type in which a column is read: strings of few bytes for each value as a dictionary."""
+    """The type in which a column is read: a dictionary for strings with few bytes per value."""
     kind = value_type(field.type)
     if engine_type(pa.field(field.name, kind)) != "VARCHAR":
         return kind
@@ -142,12 +142,12 @@ def _plain_type(field: pa.Field, footer: FileMetaData, place: int) -> pa.DataTyp
 
 
 def schema_in_footers(files: Iterable[str]) -> tuple[pa.Schema | None, bool]:
-    """The columns of Parquet files as the first one says, and whether any of them has a row.
+    """The columns of Parquet files according to the first one, and whether any of them has a row.
 
-    DuckDB does not say the zones of timestamps. None for the columns of files that cannot be read, which
-    DuckDB says better.
+    DuckDB does not give the zones of timestamps. None for the columns of files that cannot be read, for which
+    DuckDB has better messages.
     """
-    import pyarrow.parquet  # 20 ms, which other events do without
+    import pyarrow.parquet  # 20 ms, which other events save
 
     schema = None
     for file in files:
@@ -162,7 +162,7 @@ def schema_in_footers(files: Iterable[str]) -> tuple[pa.Schema | None, bool]:
 
 
 def rows_in_footers(files: Iterable[str]) -> int:
-    """How many rows Parquet files have."""
+    """The number of rows of Parquet files."""
     import pyarrow.parquet  # see above
 
     return sum(pyarrow.parquet.read_metadata(file).num_rows for file in files)

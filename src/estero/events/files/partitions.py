@@ -15,7 +15,7 @@ import pyarrow as pa
 from estero.classify.sql_texts import literal, quoted
 
 FILE = "__file"
-"""The column in which DuckDB's readers name the file of a row."""
+"""The column in which DuckDB's readers give the file of a row."""
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 """The directory of rows whose value is NULL."""
@@ -41,7 +41,7 @@ class PartitionColumn:
 
     @property
     def sql(self) -> str:
-        """SQL of its value where `FILE` is the path of a file."""
+        """SQL of its value, where `FILE` is the path of a file."""
         place = literal(f"(?:^|.*/){re.escape(self.written)}=([^/]*)/")
         text = f"nullif(url_decode(regexp_extract({FILE}, {place}, 1)), {literal(_MISSING)})"
         return f"CAST({text} AS {self.type}) AS {quoted(self.name)}"
@@ -65,7 +65,7 @@ class Partitions:
         return tuple(column.name for column in self.columns)
 
     def values(self, file: str) -> dict[str, pa.Scalar]:
-        """The values of these columns in the rows of a file."""
+        """The values of these columns for the rows of a file."""
         written = dict(_named_in(self.root, file))
         return {
             column.name: pa.scalar(_decoded(written[column.written])).cast(_ARROW[column.type])
@@ -76,7 +76,7 @@ class Partitions:
 def partitions_of(path: str, files: Sequence[str]) -> Partitions | None:
     """The columns that the directories between `path`, a directory or glob, and all `files` name.
 
-    None where there are none, or where files lie in directories of different columns.
+    None if there are none, or if files lie in directories of different columns.
     """
     root = _root_of(path)
     written = [_named_in(root, file) for file in files]
@@ -93,7 +93,7 @@ def partitions_of(path: str, files: Sequence[str]) -> Partitions | None:
 
 
 def _root_of(path: str) -> str:
-    """The directory below which `path` names files: itself, or the part before a pattern."""
+    """The directory below which `path` names files: the path itself, or the part before a pattern."""
     if Path(path).is_file():
         return str(Path(path).parent)
     if Path(path).exists() or not glob.has_magic(path):

@@ -1,4 +1,4 @@
-"""Paths: a file, the files of a directory or glob, or a pipe, which can be read once."""
+"""Paths: a file, the files of a directory or glob, or a pipe, which can only be read once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def in_store(path: str) -> bool:
 def files_of(path: str) -> list[str]:
     """The files that a path, directory or glob names, in order.
 
-    A path that exists stands for itself, even with letters of globs. Raises `DataError` without any file.
+    A path that exists stands for itself, even if it contains characters of globs. Raises `DataError` if there
+    is no file.
     """
     if not path:
         raise DataError("the path of the events is empty", hint="name a file, a directory or a glob")
@@ -54,7 +55,7 @@ def files_of(path: str) -> list[str]:
 
 
 def _what_is_there(path: str) -> str:
-    """A hint on a path that leads nowhere: the first directory that is missing, or a similar name."""
+    """A hint about a path that does not exist: the first missing directory, or a similar name."""
     folder = Path()
     for part in Path(path).parts[:-1]:
         if glob.has_magic(part):
@@ -64,7 +65,7 @@ def _what_is_there(path: str) -> str:
             return f"there is no directory {folder}"
     try:
         names = sorted(entry.name for entry in folder.iterdir())
-    except OSError:  # it may be entered and not listed
+    except OSError:  # it may allow entering and not listing
         return ""
     near = difflib.get_close_matches(Path(path).name, names, 1)
     if near:
@@ -75,7 +76,7 @@ def _what_is_there(path: str) -> str:
 
 
 def as_file(path: str) -> str:
-    """The path itself or, for a pipe, that of a copy of what comes through it.
+    """The path itself or, for a pipe, that of a copy of its content.
 
     Raises `DataError` for a device or a socket.
     """
@@ -91,12 +92,12 @@ def as_file(path: str) -> str:
 
 
 def as_one_file(path: str) -> str:
-    """A path as DuckDB's readers name exactly that file: they take what they are given for globs.
+    """A path escaped so that DuckDB's readers, which expand globs, name exactly that file.
 
     >>> as_one_file("data/p[1].csv")
     'data/p[[]1].csv'
     """
-    if "\\" in path and _OF_GLOBS.search(path):  # a backslash in a glob is of no use to DuckDB
+    if "\\" in path and _OF_GLOBS.search(path):  # DuckDB cannot escape backslashes in globs
         suffixes = "".join(Path(path).suffixes)
         return linked(str(Path(path).absolute()), f"events{_OF_GLOBS.sub('', suffixes).replace(chr(92), '')}")
     place = str(Path(path).absolute()) if re.match(r"~|\w+:", path) else path
@@ -104,7 +105,7 @@ def as_one_file(path: str) -> str:
 
 
 def _mode(path: str) -> int | None:
-    """The kind of file at a path, as `stat` says it; None where there is nothing."""
+    """The kind of file at a path, from `stat`; None if there is nothing."""
     try:
         return Path(path).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

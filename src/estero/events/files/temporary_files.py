@@ -1,4 +1,4 @@
-"""Temporary files in place of what readers cannot take as it is: a pipe, or a file with an odd name."""
+"""Temporary files in place of what readers cannot take directly: a pipe, or a file with an odd name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from estero.system.temporary_directory import temporary_directory
 
 
 def is_pipe(path: str) -> bool:
-    """Whether there is a pipe at `path`, so that its data passes once."""
+    """Whether there is a pipe at `path`, so that its data can be read only once."""
     try:
         return stat.S_ISFIFO(Path(path).stat().st_mode)
     except (OSError, ValueError):
@@ -21,9 +21,9 @@ def is_pipe(path: str) -> bool:
 
 
 def spooled(path: str) -> str:
-    """A file with all that comes through a pipe, under the pipe's name; waits for its end.
+    """A file with the whole content of a pipe, under the pipe's name; waits for its end.
 
-    Raises OSError where the pipe cannot be read or the copy not be written.
+    Raises OSError if the pipe cannot be read or the copy not be written.
     """
     place = Path(tempfile.mkdtemp(dir=temporary_directory())) / Path(path).name
     with Path(path).open("rb") as pipe, place.open("wb") as copy:
@@ -32,11 +32,11 @@ def spooled(path: str) -> str:
 
 
 _COMPRESSED = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst")}
-"""How compressed files begin; what the compression is called, and the names of such files."""
+"""The first bytes of compressed files, the name of the compression, and the suffixes of such files."""
 
 
 def named_by_content(path: str) -> str:
-    """The file under a name that says its format, which its first bytes tell: what is nothing else is CSV."""
+    """The file under a name with its format, found from its first bytes: CSV if it is nothing else."""
     start, compressed = _beginning(path)
     if start.startswith(b"PAR1"):
         suffix = ".parquet"
@@ -50,18 +50,18 @@ def named_by_content(path: str) -> str:
 
 
 def named_for(path: str, form: str) -> str:
-    """A link to the file, under a name that says that it is of this format: csv, json, parquet or arrow."""
+    """A link to the file, under a name with this format: csv, json, parquet or arrow."""
     _, compressed = _beginning(path)
     return linked(str(Path(path).absolute()), f"events.{form}{compressed}")
 
 
 def _beginning(path: str) -> tuple[bytes, str]:
-    """The first bytes of a file, uncompressed, and the suffix that says how it is compressed, or ""."""
+    """The first bytes of a file, uncompressed, and the suffix of its compression, or ""."""
     with Path(path).open("rb") as opened:
         start = opened.read(256)
     for mark, (name, suffix) in _COMPRESSED.items():
         if start.startswith(mark):
-            import pyarrow as pa  # the help of the command line does without
+            import pyarrow as pa  # the help of the command line does not need it
 
             with suppress(OSError), pa.input_stream(path, compression=name) as stream:
                 start = stream.read(256)

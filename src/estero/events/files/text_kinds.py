@@ -1,8 +1,8 @@
-"""What a column of a text file holds, from the texts of all its rows: one rule for both engines.
+"""The type of a column of a text file, from the texts of all its rows: one rule for both engines.
 
-Each text is of one class, worked out in SQL; the classes that a column has, as bits, decide its type. A
-type is taken only if no text loses anything in it, so ``007`` is a string, not 7, and so is an integer
-beyond 64 bits; a column whose texts are of no common class holds strings.
+Each text belongs to one class, computed in SQL; the classes in a column, as bits, decide its type. A type is
+chosen only if no text loses anything in it, so ``007`` is a string, not 7, and so is an integer beyond 64
+bits; a column whose texts have no common class holds strings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from estero.classify.sql_texts import literal
 
 
 class Text(IntFlag):
-    """The class of a text; the last ones are said beside another."""
+    """The class of a text; the last ones are combined with another."""
 
     SMALL = 1  # an integer that a DOUBLE holds exactly
     LARGE = 2  # any other integer of 64 bits
@@ -36,12 +36,12 @@ class Text(IntFlag):
 
 
 NONE = Text(0)
-"""The kind of an empty column."""
+"""The classes of an empty column."""
 
 _DIGITS = r"(0|[1-9]\d*)"
 _EXPONENT = r"([eE][+-]?\d+)"
 FLOAT_TEXT = rf"[+-]?({_DIGITS}\.\d*|\.\d+){_EXPONENT}?|-?{_DIGITS}{_EXPONENT}|-0"
-"""Floats; without a point a plus sign in front is that of a telephone number."""
+"""Floats; without a decimal point, a leading plus sign marks a telephone number."""
 _NAMED_FLOATS = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan")
 _DATE = r"\d{4}-\d{1,2}-\d{1,2}"
 _CLOCK = r"([01]?\d|2[0-3]):\d{2}"
@@ -64,10 +64,10 @@ _TYPES: Sequence[tuple[Text, str]] = (
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
-    """A column of a text file: its DuckDB `type`, and how its texts are written.
+    """A column of a text file: its DuckDB `type`, and the form of its texts.
 
-    `format` is that of strptime where times are not written as ISO 8601 says. `decimal` and `thousands` are
-    the marks in numbers. `classes` is what was found; `given` is whether the type is the user's.
+    `format` is that of strptime if times are not written as in ISO 8601. `decimal` and `thousands` are the
+    separators in numbers. `classes` are those that occur; `given` says that the user gave the type.
     """
 
     name: str
@@ -80,14 +80,14 @@ class TextColumn:
 
     @property
     def is_plain(self) -> bool:
-        """Whether any reader of this type understands the texts as they are."""
+        """Whether any reader of this type understands the texts unchanged."""
         odd = Text.SPACED | Text.SHORT | Text.NAMED
         times = self.type.startswith(("DATE", "TIME"))
         return not (times or self.given or self.classes & odd or self.decimal != "." or self.thousands)
 
 
 def type_of(classes: Text) -> str | None:
-    """The DuckDB type that holds texts of these classes without loss; None where there is no text.
+    """The DuckDB type that holds texts of these classes without loss; None if there is no text.
 
     >>> type_of(Text.SMALL | Text.FLOAT)
     'DOUBLE'
@@ -110,7 +110,7 @@ def allowed_by(type_name: str) -> Text:
 
 
 def classes_of(text: str, first: Text = NONE, *, spaced: bool = True) -> str:
-    """SQL: the class of a text, itself given in SQL. What is in `first` is tried first, for speed."""
+    """SQL: the class of a text, itself given in SQL. The classes in `first` are tried first, for speed."""
     tests = sorted(_tests(text), key=lambda test: not test[0] & first)
     whens = "".join(f" WHEN {condition} THEN {value}" for _, condition, value in tests)
     rest = f"CASE WHEN {_full_match(text, _SLASHED_TEXT)} THEN {Text.SLASHED:d} ELSE {Text.OTHER:d} END"
@@ -127,14 +127,14 @@ def time_classes_of(text: str) -> str:
     whens = "".join(
         f" WHEN {condition} THEN {value}" for kind, condition, value in _tests(text) if kind & times
     )
-    # The patterns are slow, and most strings do not begin like a year.
+    # The patterns are slow, and most strings do not begin with a year.
     return f"CASE WHEN ascii({text}) NOT BETWEEN 48 AND 57 THEN {Text.OTHER:d}{whens} ELSE {Text.OTHER:d} END"
 
 
 def classes_of_json(value: str, inner: str, first: Text = NONE) -> str:
-    """SQL: the class of a value of JSON, of which `inner` is the string.
+    """SQL: the class of a JSON value, of which `inner` is the string.
 
-    Numbers that no type holds are SLASHED, strings STRING.
+    Numbers that no type can hold are SLASHED, strings STRING.
     """
     text = f"CAST({value} AS VARCHAR)"
     string = f"{Text.STRING:d} | ({time_classes_of(inner)})"

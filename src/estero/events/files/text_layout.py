@@ -1,8 +1,8 @@
 """Text files → their layout: the columns with types that all rows fit, and the query that reads them.
 
-Readers give every column as text. One pass over all rows decides the types (`text_kinds`), so that what
-stands below the first rows is not bent to fit them. Spark reads by the same layout. `odd_text` finds the row
-that keeps a column from having the type that the rows above it promise.
+Readers give every column as text. One pass over all rows decides the types (`text_kinds`), so that values
+below the first rows are not forced into a type. Spark reads by the same layout. `odd_text` finds the row that
+keeps a column from having the type that the rows above it suggest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from estero.events.files.text_kinds import (
 )
 
 SAMPLE = 2048
-"""Rows that say which columns are strings anyway, and which class to try first. Types come from all rows."""
+"""The rows that show which columns are strings, and which class to try first; types use all rows."""
 
 _DATES = ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d")
 _CLOCKS = ("", " %H:%M:%S", " %H:%M", "T%H:%M:%S", " %H:%M:%S.%f", " %I:%M:%S %p")
@@ -45,9 +45,9 @@ _TIMES: Mapping[str, Text] = {
     "TIMESTAMPTZ": _LOCAL | Text.ZONED,
     "TIMESTAMP WITH TIME ZONE": _LOCAL | Text.ZONED,
 }
-"""Which texts a type of times holds without loss."""
+"""The classes of texts that a type of times holds without loss."""
 _COARSE = ("DATE", "TIMESTAMP_S", "TIMESTAMP_MS")
-"""The types of times without microseconds, in which no text may have any."""
+"""The types of times without microseconds, for which no text may have any."""
 
 _ALIKE = (
     Text.SMALL | Text.LARGE | Text.FLOAT | Text.NAMED,
@@ -63,10 +63,10 @@ _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\(\d+, ?(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Files that are read in one go, and the `names` of their columns.
+    """Files that are read together, and the `names` of their columns.
 
-    `reader` is the function of DuckDB that gives all columns as text, and `options` what it is told, in
-    SQL. `told` says the same for other readers.
+    `reader` is the function of DuckDB that gives all columns as text, and `options` are its arguments, in
+    SQL. `told` has the same for other readers.
     """
 
     files: tuple[str, ...]
@@ -91,7 +91,7 @@ class Part:
 
 
 def merged(parts: Iterable[Part]) -> list[Part]:
-    """The parts, with neighbours joined that differ only in their files."""
+    """The parts, with adjacent ones joined if they differ only in their files."""
     return [
         replace(alike, files=tuple(file for part in group for file in part.files))
         for alike, group in itertools.groupby(parts, lambda part: replace(part, files=()))
@@ -100,7 +100,7 @@ def merged(parts: Iterable[Part]) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """The columns of text files, in order, the parts that are read one after the other, and how many rows."""
+    """The columns of text files, in order, the parts that are read in turn, and the number of rows."""
 
     form: Literal["csv", "json"]
     columns: tuple[TextColumn, ...]
@@ -114,7 +114,7 @@ class TextLayout:
         return _rows(self.columns, self.parts, converted, self.partitions)
 
     def partitioned(self, partitions: Partitions | None) -> TextLayout:
-        """The same with the columns that directories name; a `DataError` where files have one of them."""
+        """The same with the columns that directories name; `DataError` if files have one of them."""
         if partitions is None:
             return self
         taken = {column.name.lower() for column in self.columns}
@@ -159,7 +159,7 @@ def _rows(
     value: Callable[[TextColumn], str],
     partitions: Partitions | None = None,
 ) -> str:
-    """The query that reads all rows, with the `value` in SQL of each column."""
+    """The query that reads all rows, with the `value` of each column in SQL."""
     queries = []
     named = () if partitions is None else partitions.columns
     for part in parts:
@@ -171,7 +171,7 @@ def _rows(
 
 
 _Held = dict[str, tuple[Text, bool]]
-"""For each column its classes, and whether a text does not fit its given type or format."""
+"""The classes of each column, and whether a text does not fit its given type or format."""
 
 
 def _classes(
@@ -192,7 +192,7 @@ def _classes(
 
 
 def _question(column: TextColumn, known: tuple[Text, bool] | None) -> str:
-    """Two aggregates: the classes of a column, and whether a text does not fit what is given."""
+    """Two aggregates: the classes of a column, and whether a text does not fit the given type."""
     text = quoted(column.name)
     wrong = f"bool_or({misfits(column)})" if column.given or column.format is not None else "false"
     if known is not None and type_of(known[0]) == "VARCHAR" and known[0] & ~Text.NULL != Text.SLASHED:
@@ -211,7 +211,7 @@ def _typed(column: TextColumn, classes: Text, wrong: bool) -> TextColumn:
 
 
 def _in_other_order(connection: Connection, column: TextColumn, texts: str) -> TextColumn:
-    """The column as one of times, where its texts are dates in one order of day, month and year only."""
+    """The column as one of times, if its texts are dates in exactly one order of day, month and year."""
     text = quoted(column.name)
     tried = [f"count({text}) = count({_parsed(text, order)})" for order in _ORDERS]
     fits = connection.execute(f"SELECT {', '.join(tried)} FROM ({texts})").fetchall()[0]
@@ -226,7 +226,7 @@ def _parsed(text: str, form: str) -> str:
 
 
 def number_text(column: TextColumn) -> str:
-    """SQL: the text of a column with a point in its numbers and no mark between thousands."""
+    """SQL: the text of a column with a decimal point in its numbers and no thousands separator."""
     text = quoted(column.name)
     if column.thousands:
         text = f"replace({text}, {literal(column.thousands)}, '')"
@@ -247,7 +247,7 @@ def converted(column: TextColumn) -> str:
 
 
 def misfits(column: TextColumn) -> str:
-    """SQL: whether a text does not fit the type or format that is given, or would lose something in it."""
+    """SQL: whether a text does not fit the given type or format, or would lose something in it."""
     text = quoted(column.name)
     if column.format is not None:
         return f"({text} IS NOT NULL AND {_parsed(text, column.format)} IS NULL)"
@@ -259,7 +259,7 @@ def misfits(column: TextColumn) -> str:
 
 
 def _lossless(asked: str, text: str) -> str | None:
-    """SQL: whether a text that can be cast to a type means no more than the type can hold."""
+    """SQL: whether a text that can be cast to a type has no more than that type can hold."""
     if _WHOLE.fullmatch(asked):
         return f"regexp_full_match({text}, '[+-]?[0-9]+')"
     if decimal := _DECIMAL.fullmatch(asked):
@@ -275,7 +275,7 @@ def _lossless(asked: str, text: str) -> str | None:
 
 
 def _misfit(connection: Connection, column: TextColumn, parts: Sequence[Part]) -> DataError:
-    """The error that names the first text that does not fit the type that is given."""
+    """The error that names the first text that does not fit the given type."""
     asked = column.type if column.format is None else f"{column.type} written as {column.format}"
     odd = _first_text(connection, misfits(column), column, parts)
     if odd is None:
@@ -294,7 +294,7 @@ def _misfit(connection: Connection, column: TextColumn, parts: Sequence[Part]) -
 
 @dataclass(frozen=True, slots=True)
 class OddText:
-    """A text of another kind than the first one of its column, and where it stands; `row` counts from 1."""
+    """A text of another kind than the first one of its column, and its position; `row` counts from 1."""
 
     file: str
     row: int
@@ -302,7 +302,7 @@ class OddText:
 
 
 def odd_text(connection: Connection, layout: TextLayout, name: str) -> OddText | None:
-    """The text that made a column one of strings or JSON; None where it begins with one, or has a type."""
+    """The text that makes a column one of strings or JSON; None if its first does, or its type is given."""
     column = next((described for described in layout.columns if described.name == name), None)
     if column is None or column.given or column.type not in ("VARCHAR", "JSON"):
         return None
@@ -323,7 +323,7 @@ def odd_text(connection: Connection, layout: TextLayout, name: str) -> OddText |
 
 
 def _as_json(part: Part, name: str) -> Part:
-    """The part with a column of strings as JSON has them: in quotes, which numbers among them do not have."""
+    """The part with a column of strings in JSON form, in which they have quotes and numbers have none."""
     read = f"{literal(name)}: "
     options = part.options.replace(read + literal("VARCHAR"), read + literal("JSON"))
     return replace(part, options=options)
@@ -335,7 +335,7 @@ def _with(column: TextColumn, parts: Sequence[Part]) -> list[Part]:
 
 
 def _first_class(connection: Connection, classes: str, column: TextColumn, parts: Sequence[Part]) -> Text:
-    """The class of the first text that there is."""
+    """The class of the first text of a column."""
     for part in _with(column, parts):
         asked = f"SELECT {classes} FROM {part.relation} WHERE {quoted(column.name)} IS NOT NULL LIMIT 1"
         if (first := connection.execute(asked).fetchone()) is not None:

@@ -1,6 +1,6 @@
 """Batches of events, as users push them → classified events.
 
-What is plain is classified by vector code, and the rest by a statement of DuckDB that is prepared once
+Plain classifications are done by vector code, and others by a statement of DuckDB that is prepared once
 (statements.py).
 """
 
@@ -44,8 +44,8 @@ _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 class Incoming(NamedTuple):
     """One batch, in order of arrival.
 
-    `events` are all its events, their columns called by `event_column`; `times` int64[n] in ticks, 0
-    where there is no time; `classified` the relevant ones, whose ``__position`` is their row in `events`.
+    `events` are all its events, their columns named by `event_column`; `times` int64[n] in ticks, 0 if there
+    is no time; `classified` the relevant ones, whose ``__position`` is their row in `events`.
     """
 
     events: pa.Table
@@ -54,7 +54,7 @@ class Incoming(NamedTuple):
 
 
 class Classifier:
-    """Classifies batches of one layout; changes nothing where a batch is refused."""
+    """Classifies batches of one layout; a refused batch changes nothing."""
 
     def __init__(self, layout: StreamLayout, source: Source, classification: Classification) -> None:
         self._layout = layout
@@ -81,7 +81,7 @@ class Classifier:
 
     @property
     def _statements(self) -> Statements:
-        """The statements of DuckDB, which are prepared when one is executed for the first time."""
+        """The statements of DuckDB, prepared when one is executed for the first time."""
         if self._made is None:
             from estero.events.streams.statements import Statements
 
@@ -89,12 +89,12 @@ class Classifier:
         return self._made
 
     def opened(self, batch: object) -> tuple[pa.Table, NDArray[np.int64]]:
-        """All events of a batch, and their times; raises `DataError` where it is not of this layout."""
+        """All events of a batch, and their times; raises `DataError` if it does not have this layout."""
         events = self._events(batch)
         return events, self.times(events)
 
     def classified(self, events: pa.Table, times: NDArray[np.int64]) -> Incoming:
-        """Events that were opened, classified; raises `DataError` for what cannot be."""
+        """Classifies opened events; raises `DataError` if that is impossible."""
         return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
 
     def _relevant(self, events: pa.Table) -> pa.RecordBatch:
@@ -103,7 +103,7 @@ class Classifier:
             try:
                 return self._by_vectors(self._plain, events)
             except OddValueError:
-                pass  # so it is for SQL
+                pass  # SQL classifies it
         with reading():
             return _in_schema(self._statements.classified(events), self.schema)
 
@@ -118,7 +118,7 @@ class Classifier:
         return _in_schema(pa.Table.from_batches(classified, plain.schema), self.schema)
 
     def ask(self, statement: str, texts: Sequence[str]) -> tuple[int, int]:
-        """The one row that a statement gives for texts as its parameters, $1 and so on."""
+        """The one row that a statement returns for texts as its parameters, $1 and so on."""
         return self._statements.ask(statement, texts)
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class Classifier:
         return opened.table
 
     def times(self, events: pa.Table) -> NDArray[np.int64]:
-        """The times of events that have the `columns`, in ticks; raises `DataError` where there is none."""
+        """The times of events with `columns`, in ticks; raises `DataError` if one is missing."""
         if self._time is None or self._time_type is None:
             return np.zeros(events.num_rows, np.int64)
         column = events.column(event_column(self._time))
@@ -204,7 +204,7 @@ class Classifier:
 
 
 def is_event(batch: object) -> bool:
-    """Whether this is a tuple of the values of one event, and not of events or of batches."""
+    """Whether this is a tuple of the values of one event and not of events or of batches."""
     return isinstance(batch, tuple) and not all(
         isinstance(item, Mapping | tuple | pa.RecordBatch | pa.Table) for item in batch
     )
@@ -213,7 +213,7 @@ def is_event(batch: object) -> bool:
 def _named(
     row: Mapping[str, object] | tuple[object, ...], number: int, schema: pa.Schema
 ) -> Mapping[str, object]:
-    """An event by the names of its columns; `number` counts from 1."""
+    """An event with the names of its columns; `number` counts from 1."""
     if isinstance(row, Mapping):
         return row
     if len(row) != len(schema):
@@ -242,7 +242,7 @@ def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
 
 
 def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) -> DataError:
-    """The error for a value of another type, with the row of the first one, if there are several."""
+    """The error for a value of another type, with the row of the first one if there are several."""
     row = None
     for place, value in enumerate(values, 1) if len(values) > 1 else ():
         try:
@@ -293,7 +293,7 @@ def _fits(given: pa.DataType, declared: pa.DataType) -> bool:
     """Whether values of one type are values of the other, if they are small enough."""
     if pa.types.is_null(given):
         return True
-    if pa.types.is_decimal(declared):  # to which Arrow would round floats
+    if pa.types.is_decimal(declared):  # Arrow would round floats to them
         return bool(pa.types.is_integer(given) or pa.types.is_decimal(given))
     if pa.types.is_floating(declared):
         return any(of_kind(given) for of_kind in _NUMBERS)
@@ -307,21 +307,21 @@ def _fits(given: pa.DataType, declared: pa.DataType) -> bool:
 
 
 def _is_plain(field: pa.Field) -> bool:
-    """Whether a column is recognized as it is given: its type and its name are nothing special."""
+    """Whether a column is recognized unchanged: nothing about its type and its name is special."""
     is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
     is_other = any(of(field.type) for of in (pa.types.is_timestamp, pa.types.is_boolean, pa.types.is_string))
     return (is_number or is_other) and not field.metadata and not exact_among([field.name])
 
 
 def _is_ticks(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether what is stored of times are the ticks that are wanted."""
+    """Whether the stored values of times are the ticks that are needed."""
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted):
         return bool(given.unit == wanted.unit)
     return bool(pa.types.is_int64(given) and pa.types.is_int64(wanted))
 
 
 def _in_schema(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
-    """One batch of such columns; both halves of keys are unsigned, whichever way DuckDB has them."""
+    """One batch of such columns; both halves of keys are unsigned, however DuckDB has them."""
     columns = []
     for field in schema:
         array = table.column(field.name).combine_chunks()

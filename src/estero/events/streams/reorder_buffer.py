@@ -1,9 +1,10 @@
-"""Events that are held back until no earlier one is expected, and then let go in stream order.
+"""Events held back until no earlier one is expected, and then released in stream order.
 
-The watermark W is the greatest time seen less the lateness, or a later one before which nothing comes, as was
-said. Events with time ≤ W are let go, sorted by time, then by the columns of `order`, then by arrival. An
-event is *late* if it is earlier than W was before its batch, and sorts before what was let go already. Where
-deadlines and windows before W have passed with it, and before what was said, all that is earlier is late.
+The watermark W is the greatest time seen minus the lateness, or a later time before which, as announced,
+nothing comes. Events with time ≤ W are released, sorted by time, then by the columns of `order`, then by
+arrival. An event is *late* if it is earlier than W was before its batch, and sorts before what was already
+released. If deadlines and windows before W have passed with it, and before the announced time, everything
+earlier is late.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from estero.engine.int64 import are_before, count_before, fall
 _TIMES = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar, pa.DurationScalar)
 
 Rank = tuple[Any, ...]
-"""Where an event sorts: its time, then a comparable value for each column of `order`."""
+"""The rank of an event: its time, then a comparable value for each column of `order`."""
 
 _NULL, _NAN, _VALUE = 2, 1, 0
 """How the values of one column sort: NULL is after all others, NaN just before it."""
@@ -43,7 +44,7 @@ class _Chunk(NamedTuple):
 class ReorderBuffer:
     """Events that are held back; `events` are their columns, `order` the types of those that break ties.
 
-    It is `strict` about what is late where something is decided as the watermark passes it.
+    It is `strict` about late events if something is decided as the watermark passes it.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class ReorderBuffer:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of what is `pending`."""
+        """The columns of `pending`."""
         return self._schema
 
     def __len__(self) -> int:
@@ -78,17 +79,17 @@ class ReorderBuffer:
 
     @property
     def watermark(self) -> int | None:
-        """Events up to this time have been let go; None before the first one."""
+        """The time up to which events have been released; None before the first one."""
         behind = None if self._greatest is None else self._greatest - self._lateness
         return _later(behind, self._closed)
 
     @property
     def watermark_at_end(self) -> int | None:
-        """The watermark once everything is let go."""
+        """The watermark once everything is released."""
         return _later(self._greatest, self._closed)
 
     def advance(self, time: int) -> None:
-        """Notes that no event before `time` comes any more."""
+        """Announces that no event before `time` comes any more."""
         self._closed = _later(self._closed, time)
 
     @property
@@ -99,7 +100,7 @@ class ReorderBuffer:
         return _later(self._closed, None if self._last is None else self._last[0])
 
     def late(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> NDArray[np.bool_]:
-        """Which events of a batch are late."""
+        """Whether each event of a batch is late."""
         passed, watermark = self.passed, self.watermark
         late = np.zeros(times.size, np.bool_) if passed is None else are_before(times, passed)
         if order and self._last is not None and watermark is not None and self._last[0] < watermark:
@@ -114,7 +115,7 @@ class ReorderBuffer:
     def passes(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> bool:
         """Whether a batch may pass by: it is in order, none of it is late, and all of it is let go at once.
 
-        It is then noted as let go.
+        It then counts as released.
         """
         if self._chunks or order or not times.size or not self.follows(times):
             return False
@@ -128,7 +129,7 @@ class ReorderBuffer:
         return True
 
     def passes_one(self, time: int) -> bool:
-        """As `passes`, of a single event, which is not late then."""
+        """The same as `passes` for a single event, which is then not late."""
         if self._chunks or self._order or self._lateness:
             return False
         watermark = self.watermark
@@ -140,7 +141,7 @@ class ReorderBuffer:
         return True
 
     def add(self, events: pa.Table, times: NDArray[np.int64], order: Sequence[pa.Array]) -> None:
-        """Takes the events of a batch that are not late."""
+        """Adds the events of a batch that are not late."""
         if not times.size:
             return
         own = [pa.array(times), pa.array(np.arange(times.size) + self._arrived), *order]
@@ -150,7 +151,7 @@ class ReorderBuffer:
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
 
     def let_go(self, *, everything: bool = False) -> pa.Table:
-        """The events that are held back no longer, in stream order; with `everything`, all of them."""
+        """The events that are no longer held back, in stream order; with `everything`, all of them."""
         if everything:
             self._closed = self.watermark_at_end
         until = self.watermark
@@ -174,7 +175,7 @@ class ReorderBuffer:
         )
 
     def reached(self) -> pa.RecordBatch:
-        """How far the stream is, in one row: the greatest time, the one said, what was last let go."""
+        """The progress of the stream in one row: the greatest time, the announced one, the last released."""
         last: Sequence[Any] = [None] * (1 + len(self._order))
         if self._last is not None:
             last = [self._last[0], *(_value(value) for value in self._last[1:])]
@@ -217,12 +218,12 @@ class ReorderBuffer:
 
 
 def _later(one: int | None, other: int | None) -> int | None:
-    """The later of two times, either of which may be unknown."""
+    """The later of two times, either of which may be None."""
     return max((time for time in (one, other) if time is not None), default=None)
 
 
 def _comparable(scalar: pa.Scalar) -> tuple[int, Any]:
-    """A value by which to sort; of times the ticks, since Python has no times after the year 9999."""
+    """A value to sort by; for times the ticks, since Python has no times after the year 9999."""
     value = scalar.value if isinstance(scalar, _TIMES) else scalar.as_py()
     if value is None:
         return _NULL, 0

@@ -1,7 +1,7 @@
-"""Values of single events in Python: of each type of Arrow those that are its values as they are.
+"""Values of single events in Python: for each Arrow type, the values that it accepts unchanged.
 
-A row has them as expressions read them: timestamps and dates are integers, in the unit of the column.
-Whatever else Arrow takes for a value (a NumPy scalar, a timestamp of pandas) is turned into one by Arrow.
+A row has them as expressions read them: timestamps and dates are integers, in the unit of the column. Other
+values that Arrow accepts (a NumPy scalar, a pandas timestamp) are converted by Arrow.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EXACT: Final = 2**53
 _FURTHEST: Final = 2**61
-"""Ticks beyond these are left to SQL: some are infinite, others overflow where they are multiplied."""
+"""The bound for ticks beyond which SQL is used: some are infinite, others overflow when multiplied."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 _FINER: Final = re.compile(r"(.+\.[0-9]{6})([0-9]{1,3})(\D.*)?", re.ASCII)
-"""A text of a moment in two parts, and what they have beyond microseconds between them."""
+"""The text of a moment in two parts, with the digits beyond microseconds between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowType:
-    """A type of Arrow: `takes` says of each type of Python how its values are checked, and read.
+    """A type of Arrow: `takes` says for each Python type how its values are checked and read.
 
-    `stored` is the type of the integers that stand for its values; None where they stand for themselves.
+    `stored` is the type of the integers that represent its values; None if these represent themselves.
     """
 
     arrow: pa.DataType
@@ -45,14 +45,14 @@ class RowType:
     stored: pa.DataType | None = None
 
     def by_arrow(self, value: Any) -> Any:
-        """A value of any other type, if Arrow takes it; raises `AskSqlError` where it does not."""
+        """A value of any other type, if Arrow accepts it; raises `AskSqlError` if it does not."""
         try:
             return self.of_scalar(pa.array([value], self.arrow)[0])
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise AskSqlError from error
 
     def of_scalar(self, scalar: pa.Scalar) -> Any:
-        """A value of this type in Arrow, as it is in a row; `AskSqlError` for one that is not taken."""
+        """An Arrow value of this type in the form of a row; `AskSqlError` for one that is not accepted."""
         if not scalar.is_valid:
             return None
         try:
@@ -74,7 +74,7 @@ class RowType:
 
 
 def row_type(declared: pa.DataType) -> RowType | None:
-    """How values of a type are read from rows; None where only Arrow and SQL do that."""
+    """How values of a type are read from rows; None if only Arrow and SQL do that."""
     kind = plain_type(declared)
     if pa.types.is_integer(kind) and kind != pa.uint64():
         bits = kind.bit_width
@@ -88,7 +88,7 @@ def row_type(declared: pa.DataType) -> RowType | None:
 
 
 def same(value: Any) -> Any:
-    """The value: it is in a row as it is given."""
+    """The value unchanged."""
     return value
 
 
@@ -144,7 +144,7 @@ def _ticks(per_second: int) -> Change:
 
 
 def _ticks_in(per_second: int) -> Change:
-    """The ticks of a moment that a text says, in the form of ISO 8601; one without a zone is in UTC."""
+    """The ticks of a moment in ISO 8601 text; one without a zone is in UTC."""
 
     def ticks(text: str) -> int:
         finer = _FINER.fullmatch(text)
@@ -169,9 +169,9 @@ def _days_in(text: str) -> int:
 
 
 def without_texts(values: Sequence[Any], declared: pa.DataType) -> Sequence[Any]:
-    """Values for a column of a type, in which texts of moments and days have become such.
+    """Values for a column of a type, with texts of moments and days converted.
 
-    Raises ValueError for a text that says none, or one finer than the column.
+    Raises ValueError for a text that is none, or that is finer than the column.
     """
     known = row_type(declared)
     if known is None or known.stored is None or not any(type(value) is str for value in values):

@@ -1,8 +1,8 @@
 """Single events, as users push them → classified events, without Arrow and DuckDB.
 
-Measured for an event of five columns: 5 µs, and 1 ms by a statement (batch_classifier.py). What is not sure
-here goes by that statement: all events of a stream where `NotInPythonError` says why, and single events that
-have a value of which only SQL says what it means.
+Measured for an event of five columns: 5 µs, and 1 ms by a statement (batch_classifier.py). Uncertain cases
+use that statement: all events of a stream if `NotInPythonError` says why, and single events that have a value
+that only SQL can interpret.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _DAY: Final = 86_400 * 10**6
 _NO_KEY: Final = (0, 0)
 _FULL_WORD: Final = (1 << WORD) - 1
 _MOST_COMBINATIONS: Final = 1 << 10
-"""Combinations of types of Python in one event that are remembered."""
+"""The number of combinations of Python types in one event that are remembered."""
 
 
 class SingleEvents:
-    """Reads and classifies single events; `schema` is that of the classified batches that it makes of them.
+    """Reads and classifies single events; `schema` is that of the classified batches made of them.
 
-    Raises `NotInPythonError` where all events go the other way.
+    Raises `NotInPythonError` if all events have to be classified by SQL.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SingleEvents:
         self._changes: dict[tuple[type, ...], tuple[tuple[int, Change], ...]] = {}
 
     def row(self, event: object) -> tuple[Any, ...] | None:
-        """The values of one event, None for anything but a single event; `AskSqlError` as for `classified`.
+        """The values of a single event, None for anything else; `AskSqlError` as for `classified`.
 
         An event is a mapping of names to values, a tuple of values in the order of the columns, or a batch or
         table of one row.
@@ -83,16 +83,16 @@ class SingleEvents:
         return None
 
     def time(self, row: Sequence[Any]) -> int:
-        """The time in ticks; raises `AskSqlError` where there is none."""
+        """The time in ticks; raises `AskSqlError` if there is none."""
         time = self._classifier.time(row)
         if time is None:
             raise AskSqlError
         return time
 
     def classified(self, row: Sequence[Any], time: int) -> ClassifiedRow | None:
-        """The event with that time, None where it is not relevant.
+        """The event with that time, None if it is not relevant.
 
-        Raises `AskSqlError` where only SQL can say, or says what is wrong.
+        Raises `AskSqlError` if only SQL can classify it, or explain the error.
         """
         return self._classifier.classified(row, time)
 
@@ -128,7 +128,7 @@ class SingleEvents:
             number = int(name.removeprefix(VALUES))
             return pa.array([event.values[number] for event in events], field.type)
         attribute = attribute_in(name)
-        if attribute not in self._names:  # a path: of the types that are read here only NULL is gone into
+        if attribute not in self._names:  # a path: with these types only NULL has fields
             return pa.nulls(len(rows), field.type)
         place = self._names.index(attribute)
         array = self._types[place].array([row[place] for row in rows])

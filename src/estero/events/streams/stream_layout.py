@@ -1,4 +1,4 @@
-"""How the events of an endless stream are laid out, how late they may be, and which of them are kept."""
+"""The layout of an endless stream: its columns, the lateness of its events, and which of them are kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Lateness = str | int | timedelta
 """A duration such as "5 seconds" or "5s", or a number of ticks of the time column."""
 
 Keep = Lateness | Sequence[Lateness]
-"""What is kept of a stream: a duration or number of ticks, as a lateness, "1000 events", or two of these."""
+"""The extent of events kept: a duration or ticks, as a lateness, "1000 events", or two of these."""
 
 _PART = re.compile(r"\s*(\d+)\s*([a-zµ]+)\s*", re.IGNORECASE)
 _UNITS = {
@@ -84,7 +84,7 @@ class StreamLayout:
 
     @classmethod
     def of_state(cls, text: str, arrays: dict[str, NDArray[np.uint8]]) -> StreamLayout:
-        """The layout of a text and arrays, out of which it takes the schemas; ValueError for another text."""
+        """The layout from a text and arrays, whose schemas it removes; ValueError for another text."""
         named = [name for name in arrays if name.startswith(_SCHEMA)]
         schemas = {
             name.removeprefix(_SCHEMA): pa.ipc.read_schema(pa.py_buffer(arrays.pop(name))) for name in named
@@ -124,10 +124,9 @@ def _is_window(value: object) -> bool:
 def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = None) -> StreamLayout:
     """The layout that a user describes.
 
-    What is scanned is a schema of Arrow, a table, of which only the columns count, or a mapping of type name
-    to these.
-    Raises `DataError` for what has no schema, for columns that are not there and for a lateness, or a time to
-    keep, without a time; ValueError for a lateness that is not one, and for what says not what to keep.
+    The scan has an Arrow schema, a table, of which only the columns matter, or a mapping of type name to
+    these. Raises `DataError` for an object without a schema, for missing columns and for a lateness, or a
+    time to keep, without a time; ValueError for an invalid lateness, and for an invalid `keep`.
     """
     named = scan.events if isinstance(scan.events, Mapping) else {"": scan.events}
     if not named:
@@ -149,7 +148,7 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
 
 
 def windows_of(keep: Keep | None, columns: EventLayout, tick_ns: int | None) -> tuple[Window, ...]:
-    """The windows that reach as far back as events are kept; raises as `layout_of`."""
+    """The windows that cover the events that are kept; raises as `layout_of`."""
     if keep is None:
         return ()
     listed = [keep] if isinstance(keep, str | int | timedelta) else keep
@@ -170,10 +169,10 @@ def _window_of(keep: Lateness, columns: EventLayout, tick_ns: int | None) -> Win
 
 
 def ticks_of(lateness: Lateness, tick_ns: int | None, said: str = "a lateness") -> int:
-    """A lateness in ticks of `tick_ns` nanoseconds, None where their length is not known; rounded up.
+    """A lateness in ticks of `tick_ns` nanoseconds, None if their length is unknown; rounded up.
 
     Raises ValueError for a text that is not a duration, for a negative lateness, and for one that has no
-    meaning without the length of a tick; the error calls it what it is `said` to be.
+    meaning without the length of a tick; the error uses the name `said`.
 
     >>> ticks_of("1 minute 30s", 1_000_000)
     90000

@@ -1,4 +1,4 @@
-"""Dicts as a table: a column for each key, where values of several kinds are texts, as in files of JSON."""
+"""Dicts as a table: a column for each key, with values of several kinds as texts, as in JSON files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _FAILURES: Final = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError)
 
 
 def table_of_dicts(events: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """A row for each dict; a key that one does not have is NULL.
+    """A row for each dict; missing keys are NULL.
 
-    A column, or a field inside of one, whose values are texts beside numbers or truth values, truth values
-    beside numbers, or integers beyond 64 bits, has the texts of all of them. Raises errors of Arrow for
-    values that have no common type.
+    A column, or a field inside one, whose values are texts next to numbers or truth values, truth values next
+    to numbers, or integers beyond 64 bits, has the texts of all of them. Raises errors of Arrow for values
+    that have no common type.
     """
     names = dict.fromkeys(name for event in events for name in event)
     return pa.table({name: _array([event.get(name) for event in events]) for name in names})
@@ -31,7 +31,7 @@ def _array(values: list[Any]) -> pa.Array:
 
 
 def _alike(values: list[Any]) -> list[Any]:
-    """The values with texts in the place of those that have no common type."""
+    """The values with texts in place of those that have no common type."""
     there = [value for value in values if value is not None]
     if there and all(isinstance(value, Mapping) for value in there):
         names = dict.fromkeys(name for value in there for name in value)

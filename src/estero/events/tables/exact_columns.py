@@ -1,4 +1,4 @@
-"""Inputs whose columns differ in case only, read under names that engines tell apart."""
+"""Inputs whose columns differ only in case, read under names that engines distinguish."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def with_exact_columns(inputs: dict[str, Input], layout: EventLayout) -> tuple[dict[str, Input], EventLayout]:
-    """Inputs and layout with the names inside of columns whose names differ in case only; mostly as they are.
+    """Inputs and layout with internal names for columns that differ only in case; usually unchanged.
 
-    Of files of Parquet Arrow is the reader then: DuckDB takes such columns for one.
+    Parquet files are then read by Arrow, because DuckDB takes such columns for one.
     """
     exact = exact_names(name for source in inputs.values() for name in _names(source))
     if not exact:
@@ -29,7 +29,7 @@ def with_exact_columns(inputs: dict[str, Input], layout: EventLayout) -> tuple[d
 
 
 def exact_layout(layout: EventLayout, exact: Mapping[str, str]) -> EventLayout:
-    """The layout with the names inside of its columns."""
+    """The layout with the internal names of its columns."""
 
     def inside(name: str | None) -> str | None:
         return None if name is None else exact.get(name, name)
@@ -39,14 +39,14 @@ def exact_layout(layout: EventLayout, exact: Mapping[str, str]) -> EventLayout:
 
 
 def renamed_schema(schema: pa.Schema, exact: Mapping[str, str]) -> pa.Schema:
-    """The schema with the names inside."""
+    """The schema with the internal names."""
     return pa.schema(
         [field.with_name(exact.get(field.name, field.name)) for field in schema], schema.metadata
     )
 
 
 def renamed_table(table: pa.Table, exact: Mapping[str, str]) -> pa.Table:
-    """The table with the names inside."""
+    """The table with the internal names."""
     return table.rename_columns([exact.get(name, name) for name in table.column_names])
 
 

@@ -1,4 +1,4 @@
-"""Tables that are scanned anew at each reading, in the columns asked for: Polars' lazy frames, datasets."""
+"""Tables scanned anew at each reading, in the columns needed: Polars' lazy frames, PyArrow datasets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ROWS = 131_072
 
 @dataclass(frozen=True, slots=True)
 class LazyFrame:
-    """A lazy frame of Polars: each call runs it anew, batch after batch, for these columns alone."""
+    """A lazy frame of Polars: each call runs it anew, batch by batch, for these columns alone."""
 
     frame: pl.LazyFrame
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns, known without running it; raises `DataError` where it cannot be run."""
+        """Its columns, known without running it; raises `DataError` if it cannot be run."""
         import polars as pl
 
         try:
@@ -44,8 +44,8 @@ class LazyFrame:
     ) -> pa.RecordBatchReader:
         """A new stream of rows with their numbers in ``__position`` (int64), in these columns.
 
-        Rows are left out by the frame itself, which may be a scan, unless they have, for one of `one_of`, in
-        each of its columns one of its strings.
+        The frame itself, which may be a scan, leaves rows out unless they have, for one of `one_of`, in each
+        of its columns one of its strings.
         """
         import polars as pl
 

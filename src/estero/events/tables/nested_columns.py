@@ -1,6 +1,7 @@
-"""Fields of structs as columns, where ``type=``, ``time=`` or ``order=`` name them: ``event.outcome``.
+"""Fields of structs as columns, if ``type=``, ``time=`` or ``order=`` name them: ``event.outcome``.
 
-A column that is called so goes first. The new one has the path as its name; it is NULL where the struct is.
+A column with that very name takes precedence. The new one has the path as its name; it is NULL where the
+struct is.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ if TYPE_CHECKING:
     from estero.events.inputs import Input
 
 Paths = Mapping[str, Sequence[str]]
-"""The names of fields from the outside to the inside, by the name of the column that they make."""
+"""The names of fields from the outside to the inside, by the name of the column made of them."""
 
 _MADE: Final = b"estero:nested"
 
 
 def named_in(layout: EventLayout) -> list[str]:
-    """The columns that a layout names which may be fields."""
+    """The columns named by a layout that may be fields."""
     names = (layout.type, layout.time, *layout.order)
     return [name for name in dict.fromkeys(names) if name is not None and "." in name]
 
 
 def paths_in(names: Iterable[str], schema: pa.Schema) -> Paths:
-    """Where the names that no column has lead, as far as they lead somewhere.
+    """The fields that names without a column refer to, as far as they exist.
 
     >>> paths_in(["a.b", "a.c"], pa.schema({"a": pa.struct({"b": pa.int64()})}))
     {'a.b': ('a', 'b')}
@@ -68,14 +69,14 @@ def extended(schema: pa.Schema, layout: EventLayout) -> pa.Schema:
 
 
 def as_given(schema: pa.Schema) -> pa.Schema:
-    """An `extended` schema without the columns that were made."""
+    """An `extended` schema without the added columns."""
     return pa.schema([field for field in schema if _MADE not in (field.metadata or {})])
 
 
 def with_nested_columns(events: Input, layout: EventLayout, described: Any) -> Input:
     """An input with the fields that a layout names as columns.
 
-    `described` gives the schema of files, and is called only where something may be a field.
+    `described` gives the schema of files, and is called only if some name may be a field.
     """
     names = named_in(layout)
     schema = (events.schema if events.schema is not None else described(events)) if names else None

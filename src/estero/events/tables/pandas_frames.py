@@ -1,8 +1,8 @@
-"""Frames of pandas → Arrow tables, or an error that names the first row which does not fit.
+"""Pandas frames → Arrow tables, or an error that names the first row which does not fit.
 
-Arrow would make some values what they are not: a truth value among floats becomes 1.0, a string among bytes
-becomes bytes, a datetime among dates loses its hour. So values of several kinds in one column are an error.
-NaN, None, NaT and NA are what pandas calls missing, and become NULL.
+Arrow would change some values: a truth value among floats becomes 1.0, a string among bytes becomes bytes, a
+datetime among dates loses its hour. So values of several kinds in one column are an error. NaN, None, NaT and
+NA, which pandas calls missing, become NULL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ALIKE = frozenset({"string", "integer", "floating", "boolean", "bytes", "empty", "mixed-integer-float"})
-"""The names of pandas for columns of objects in which Arrow finds one kind of values, or none."""
+"""The pandas names for columns of objects in which Arrow finds one kind of values, or none."""
 _TIMES = frozenset({"datetime", "datetime64", "timedelta", "timedelta64"})
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "a truth value": (bool, np.bool_),
@@ -36,18 +36,18 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "a struct": (dict,),
     "a list": (list, tuple, set, frozenset, np.ndarray),
 }
-"""What values are called, each by the first of these types that it has; datetimes say their zone."""
+"""The names of values, each by the first of these types that it has; datetimes mention their zone."""
 _MISFITS = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _LETTERS = 40
 _SAMPLE, _FEW = 1024, 64
-"""The length of the sample, and the most distinct strings in that of a column of few."""
+"""The length of the sample, and the most distinct strings in it for a column to be encoded."""
 
 
 def table_of_frame(frame: pd.DataFrame) -> pa.Table:
     """The named levels of the index of a frame, then its columns.
 
     Names are made strings; sparse columns are made dense. Raises `DataError` for columns with names of
-    several levels, and for values that are of several kinds, or that Arrow does not know.
+    several levels, and for values that are of several kinds or unknown to Arrow.
     """
     import pandas as pd
 
@@ -65,7 +65,7 @@ def table_of_frame(frame: pd.DataFrame) -> pa.Table:
 
 
 def hint_at_index(frame: pd.DataFrame) -> str:
-    """What to write where a column is missing that may be an index without a name; "" where there is none."""
+    """A hint if a missing column may be an index without a name; else ""."""
     import pandas as pd
 
     if frame.index.nlevels > 1 or frame.index.name is not None or isinstance(frame.index, pd.RangeIndex):
@@ -74,7 +74,7 @@ def hint_at_index(frame: pd.DataFrame) -> str:
 
 
 def _of_index(frame: pd.DataFrame) -> list[tuple[str, pd.Series[Any]]]:
-    """The levels of the index that have names; a column of the same name goes before."""
+    """The levels of the index that have names; a column of the same name takes precedence."""
     taken = set(map(str, frame.columns))
     named = [(place, str(name)) for place, name in enumerate(frame.index.names) if name is not None]
     return [
@@ -95,7 +95,7 @@ def _array(name: str, column: pd.Series[Any]) -> pa.Array | pa.ChunkedArray:
         inferred = _inferred(column)
         if inferred not in _ALIKE:
             _check_kinds(name, column)
-        if inferred in _TIMES:  # as objects, Arrow would cut their nanoseconds
+        if inferred in _TIMES:  # Arrow would truncate their nanoseconds in objects
             column = column.infer_objects()
     try:
         return pa.array(column, from_pandas=True)
@@ -104,10 +104,10 @@ def _array(name: str, column: pd.Series[Any]) -> pa.Array | pa.ChunkedArray:
 
 
 def _encoded(values: NDArray[np.object_]) -> pa.DictionaryArray | None:
-    """Strings of which few differ, as a dictionary of them; None for other values.
+    """Strings with few distinct values, as a dictionary; None for other values.
 
-    Measured for 50,000 strings, four of them different: 0.6 ms, and 1.5 ms as plain strings. To look for one
-    of them takes less, too.
+    Measured for 50,000 strings, four of them different: 0.6 ms, and 1.5 ms as plain strings. Looking for one
+    of them is faster, too.
     """
     import pandas as pd
 
@@ -132,7 +132,7 @@ def _inferred(values: Any) -> str:
 
 
 def _check_kinds(name: str, column: pd.Series[Any]) -> None:
-    """Raises `DataError` where a column holds values of several kinds."""
+    """Raises `DataError` if a column holds values of several kinds."""
     first = ""
     for row, (value, missing) in enumerate(zip(column, column.isna(), strict=True), 1):
         kind = first if missing else _kind(value)
@@ -157,8 +157,8 @@ def _kind(value: object) -> str:
 
 
 def _misfit(name: str, column: pd.Series[Any]) -> DataError:
-    """The error for a column that Arrow does not take: it names the first row without which it would."""
-    good, bad = 0, len(column)  # so many rows from the top can be read, and cannot
+    """The error for a column that Arrow rejects, naming the first row without which it would not."""
+    good, bad = 0, len(column)  # this many rows from the top can be read, and cannot
     while bad - good > 1:
         middle = (good + bad) // 2
         try:

@@ -1,27 +1,23 @@
-"""A DuckDB relation → batches that can be read again and again, with its connection free in between.
+"""A DuckDB relation → batches that can be read repeatedly, with its connection free in between.
 
 A relation belongs to the connection on which it was made: only there are its tables, views and registered
-frames known. While a result of it is open that connection refuses every other statement, the user's too.
-So it is read to its end at once, when it is first asked for, in the columns that a query needs; what does
-not fit well into memory waits in a file.
+frames known. While a result of it is open, that connection refuses every other statement, including the
+user's. So it is read to its end at once, when it is first needed, in the columns that a query needs; rows
+that do not fit well into memory are kept in a file.
 
-Where the user declares an order, the relation also numbers its rows and leaves those out that cannot be
-relevant, in the same run. It tells as well whether each row is after the one before it in that order. If so,
-a row has one possible position; if not, all rows are read, as without a declared order.
+Where the user declares an order, the same run also numbers the rows and leaves out those that cannot be
+relevant. It also checks whether each row is after the one before it in that order. If so, a row has one
+possible position; if not, all rows are read, as without a declared order.
 
 Measured (2 million rows of five columns, 3900 of them relevant, CPU time of one count, seconds):
 
-==========================  ========  ====
-relation                    all rows  some
-==========================  ========  ====
-a table in order                0.53  0.22
-``ORDER BY`` that order         0.66  0.42
-a table whose last rows tie     0.27  0.51
-``ORDER BY`` another order      0.82  1.40
+==========================  ========  ==== relation                    all rows  some
+==========================  ========  ==== a table in order                0.53  0.22 ``ORDER BY`` that order
+0.66  0.42 a table whose last rows tie     0.27  0.51 ``ORDER BY`` another order      0.82  1.40
 ==========================  ========  ====
 
 The last two are run twice: whether there are ties is not known before the last row. Rejected: numbering by
-``OVER (ORDER BY …)``, so that several runs agree, 0.64 s for one of them; and NULL for what is left out, with
+``OVER (ORDER BY …)``, so that several runs agree, 0.64 s for one of them; and NULL for rows left out, with
 all rows in a few columns, 0.18 s to read them, as much as for all columns.
 """
 
@@ -47,11 +43,11 @@ if TYPE_CHECKING:
     import duckdb
 
 IN_MEMORY = 256 << 20
-"""Bytes of a relation that are kept in memory; a larger one is kept in a temporary file."""
+"""The bytes of a relation kept in memory; a larger one is kept in a temporary file."""
 _ROWS = 131_072
 
 OneOf = Sequence[Mapping[str, frozenset[str]]]
-"""Rows that have, for one of these, in each of its columns one of its strings."""
+"""The condition that a row has, for one of these, in each of its columns one of its strings."""
 
 
 class _Kept(NamedTuple):
@@ -72,7 +68,7 @@ class _Kept(NamedTuple):
 
 
 class Numbered(NamedTuple):
-    """Some rows of a relation with their positions, how many rows it has, and the last of them."""
+    """Some rows of a relation with their positions, its number of rows, and the last of them."""
 
     one_of: OneOf
     kept: _Kept
@@ -80,7 +76,7 @@ class Numbered(NamedTuple):
     last: pa.RecordBatch | None
 
     def has(self, columns: Sequence[str], one_of: OneOf) -> bool:
-        """Whether all rows that these conditions let pass are there, in these columns."""
+        """Whether it contains, in these columns, all rows that satisfy these conditions."""
         return set(columns) <= set(self.kept.columns) and all(
             condition in self.one_of for condition in one_of
         )
@@ -91,11 +87,11 @@ class _NotInOrderError(Exception):
 
 
 class Relation:
-    """A relation that is run once, by `run` or when it is first read; each call gives a stream of its rows.
+    """A relation run once, by `run` or when it is first read; each call gives a stream of its rows.
 
-    `expect` says which columns will be asked for, and which rows: it is run for these alone, and once more
-    where others are asked for then, for all rows and, if it has to be, for all columns. Raises `DataError`
-    where it cannot be run: its connection is closed, say, or reads something else.
+    `expect` says which columns will be read, and which rows: it is run for these alone, and once more if
+    others are read later, for all rows and, if necessary, for all columns. Raises `DataError` if it cannot be
+    run, for example because its connection is closed or reads something else.
     """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, *, in_memory: int = IN_MEMORY) -> None:
@@ -118,8 +114,8 @@ class Relation:
     def expect(self, columns: Collection[str], *, order: Sequence[str] = (), one_of: OneOf = ()) -> None:
         """Announces that only these columns will be read.
 
-        With `one_of` only such rows will, if each row is after the one before it in the columns of `order`,
-        which are among `columns`.
+        With `one_of` only rows that satisfy it will be, if each row is after the one before it in the columns
+        of `order`, which are among `columns`.
         """
         names = self.schema.names
         if may_be_changed(names):  # one of two columns cannot be named
@@ -129,21 +125,21 @@ class Relation:
             self._order, self._one_of = order, one_of
 
     def with_columns(self, selected: str) -> Relation:
-        """The relation with more columns, as SQL selects them; `DataError` where that cannot be run."""
+        """The relation with more columns, as selected by SQL; `DataError` if that cannot be run."""
         with _running():
             return Relation(self._relation.project(f"*, {selected}"), in_memory=self._in_memory)
 
     def run(self) -> None:
-        """Runs it now, for the columns that are expected, if it has not been run."""
+        """Runs it now, for the expected columns, if it has not been run."""
         if self.in_order() is None:
             with self._lock:
                 if self._kept is None:
                     self._kept = self._read(self._expected)
 
     def in_order(self) -> Numbered | None:
-        """The rows that are expected, if each row is after the one before it; runs it for these, once.
+        """The expected rows, if each row is after the one before it; runs it for these, once.
 
-        None where that is not so, no order is declared, or all rows have been read before.
+        None if it is not, if no order is declared, or if all rows have been read before.
         """
         with self._lock:
             if self._one_of and self._numbered is None and self._kept is None:
@@ -156,7 +152,7 @@ class Relation:
     def numbered(self, columns: Sequence[str], one_of: OneOf) -> pa.RecordBatchReader:
         """A new stream of rows with their numbers in ``__position`` (int64), in these columns.
 
-        Rows may be left out that are none of `one_of`. Where the order is not known all rows come, without
+        Rows that do not satisfy `one_of` may be left out. If the order is not known, all rows come, without
         numbers.
         """
         in_order = self.in_order()
@@ -166,7 +162,7 @@ class Relation:
         return pa.RecordBatchReader.from_batches(pa.schema(chosen), in_order.kept.rows([*columns, POSITION]))
 
     def has(self, column: str, text: str) -> bool:
-        """Whether a text is among the strings of a column; runs it as far as the first."""
+        """Whether a text is among the strings of a column; runs it up to the first one."""
         same = f"encode(CAST({quoted(column)} AS VARCHAR)) = encode({literal(text)})"
         with _running():
             return bool(self._relation.filter(same).limit(1).fetchall())
@@ -184,7 +180,7 @@ class Relation:
         return pa.RecordBatchReader.from_batches(chosen, kept.rows(asked))
 
     def _read(self, columns: Sequence[str]) -> _Kept:
-        """Runs it for these columns; in the declared order, where rows are numbered by it."""
+        """Runs it for these columns, in the declared order if rows are numbered by it."""
         with _running():
             asked = self._relation
             if self._numbered is not None:
@@ -195,10 +191,10 @@ class Relation:
             return self._held(columns, reader, reader.schema)
 
     def _read_numbered(self) -> Numbered:
-        """Runs it for the rows that are expected; `_NotInOrderError` where it has no total order."""
+        """Runs it for the expected rows; `_NotInOrderError` if it has no total order."""
         here = ", ".join(map(quoted, self._order))
         before = ", ".join(f"lag({quoted(name)}) OVER ()" for name in self._order)
-        # Rows are compared with NULL after all values, so it is asked for by itself.
+        # Rows are compared with NULL after all values, so NULL needs its own test.
         missing = " OR ".join(f"{quoted(name)} IS NULL" for name in self._order)
         unsure = f"{missing} OR (lag(true) OVER () AND NOT row({here}) > row({before}))"
         computed = {
@@ -245,14 +241,14 @@ class Relation:
 
 
 class _Steps:
-    """Follows numbered rows: counts them, with those left out, and holds the last, which never is."""
+    """Follows numbered rows: counts them, with those left out, and keeps the last, which never is."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.last: pa.RecordBatch | None = None
 
     def followed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches; raises `_NotInOrderError` at a row that is unsure, or numbered before another one."""
+        """The batches; raises `_NotInOrderError` at a row of uncertain order, or numbered before another."""
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -266,13 +262,13 @@ class _Steps:
 
 
 def _is_sorted_alike(kind: pa.DataType) -> bool:
-    """Whether values have one order on all connections; strings have not, where there is a collation."""
+    """Whether values have one order on all connections; strings do not if there is a collation."""
     numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     return bool(numbers or pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 def _is_one_of(column: str, texts: Sequence[str]) -> str:
-    """The condition that a column of strings, or of an ENUM, has one of these, or what is collated alike."""
+    """The condition that a column of strings, or of an ENUM, has one of these, or a collated equal."""
     if not texts:
         return "false"
     listed = ", ".join(map(literal, texts))

@@ -1,9 +1,8 @@
-"""The types in which answers show columns: those in which they came, with their zones and durations.
+"""The types in which answers show columns: their original ones, with their zones and durations.
 
-What comes in without a zone goes out without one, and what has a zone keeps it. DuckDB has instants, but no
-zones: whatever has a zone comes back in UTC. The type tells the zone, so it is put back there; no value
-changes. A duration comes back as an interval of months, days and nanoseconds, which neither pandas nor Polars
-knows.
+A time without a zone stays without one, and one with a zone keeps it. DuckDB has instants, but no zones:
+whatever has a zone comes back in UTC. The type records the zone, so it is restored there; no value changes. A
+duration comes back as an interval of months, days and nanoseconds, which neither pandas nor Polars has.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The array without dictionaries and views, from which Arrow takes what it is asked for."""
+    """The array without dictionaries and views, from which Arrow can take rows."""
     if array.type.id not in _ENCODED:
         return array
     if pa.types.is_dictionary(array.type):
@@ -49,7 +48,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def encoded_as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with dictionaries where this schema has some."""
+    """The batch with dictionaries where this schema has them."""
     for place, field in enumerate(schema):
         if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(batch.column(place).type):
             batch = batch.set_column(place, field, batch.column(place).dictionary_encode())
@@ -63,7 +62,7 @@ def is_text(data_type: pa.DataType) -> bool:
 
 
 def occurs(column: pa.ChunkedArray, text: str) -> bool | None:
-    """Whether a text is among the values of a column; None where Arrow does not look for it in this type."""
+    """Whether a text is among the values of a column; None if Arrow cannot search this type."""
     encoded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if encoded else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -106,7 +105,7 @@ def in_zones_of(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
 
 
 def common_zone(types: Iterable[pa.DataType]) -> pa.DataType | None:
-    """The type whose zones a column has that came in these types: UTC where they differ; None for no type.
+    """The type with the zones of a column of these types: UTC if they differ; None for no type.
 
     >>> common_zone([pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("us")])
     TimestampType(timestamp[us, tz=UTC])
@@ -130,7 +129,7 @@ def zone_in(engine_type: str) -> str | None:
 
 
 def as_shown(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """The batch, its columns in the zones of the types in which they came, and durations as durations."""
+    """The batch with its columns in the zones of their original types, and with durations as durations."""
     for place, field in enumerate(batch.schema):
         if field.name in came:
             wanted = _shown_type(field.type, came[field.name])
@@ -140,7 +139,7 @@ def as_shown(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.Recor
 
 
 def as_they_came(batch: pa.RecordBatch, came: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """A batch without a row, its columns in the types in which they came."""
+    """A batch without rows, with its columns in their original types."""
     fields = [field.with_type(came.get(field.name, field.type)) for field in batch.schema]
     return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
 
@@ -158,12 +157,12 @@ def _shown_type(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
 
 
 def in_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The values of an array in such a type."""
+    """The values of an array in the given type."""
     return _durations(array, wanted) if pa.types.is_interval(array.type) else array.cast(wanted)
 
 
 def _durations(intervals: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Intervals that DuckDB has made of durations: of nanoseconds only, months and days are 0."""
+    """Durations from intervals that DuckDB made of them: of nanoseconds only, months and days are 0."""
     if not len(intervals):
         return pa.array([], wanted)
     parts = np.frombuffer(intervals.buffers()[1], _INTERVAL, len(intervals) + intervals.offset)

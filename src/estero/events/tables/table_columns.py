@@ -1,7 +1,8 @@
 """The columns of events in one table, or in a table for each type, and how all of them are read together.
 
-A column that several tables share has one type for all, to which no value is bent. What has no exact form in
-that type is an error of the row that has it: it names the column, its value and what the other table holds.
+A column that several tables share has one type for all, into which no value is forced. A value that has no
+exact form in that type is an error of its row: it names the column, the value and the type of the other
+table.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CONVERT_IT: Final = "rename one of the two columns, or convert it"
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table, called `type_name` in messages: DuckDB's type, and how expressions read it."""
+    """A column of a table, `type_name` in messages: DuckDB's type, and how expressions read it."""
 
     type_name: str
     engine_type: str
@@ -30,11 +31,11 @@ class TableColumn:
 
 
 Tables = Mapping[str, Mapping[str, TableColumn]]
-"""For each table the columns, by name; a table is called by the type of its events, or by its file."""
+"""The columns of each table, by name; a table is named by the type of its events, or by its file."""
 
 
 def union_columns(tables: Tables) -> dict[str, ColumnType]:
-    """How expressions read the columns of all tables; an integer beside a float is read as a float.
+    """How expressions read the columns of all tables; an integer next to a float is read as a float.
 
     Raises `DataError` for columns of one name that hold values of different kinds.
     """
@@ -49,7 +50,7 @@ def union_columns(tables: Tables) -> dict[str, ColumnType]:
 def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
     """How a column of two tables is read in their union; raises `DataError` for values of two kinds.
 
-    Integers beside floats are floats, and timestamps have the finer resolution.
+    Integers next to floats are floats, and timestamps have the finer resolution.
     """
     left, right = one.column, other.column
     kinds = {left.kind, right.kind}
@@ -75,7 +76,7 @@ def _common(name: str, one: TableColumn, other: TableColumn) -> TableColumn:
 
 
 def _decimal(name: str, one: TableColumn, other: TableColumn) -> ColumnType:
-    """The decimals that have the values of both columns, which are of decimals and integers."""
+    """The decimal type that holds the values of both columns, which are decimals and integers."""
     types = [
         str(side.column.cast) if side.column.kind is Kind.DECIMAL else _INTEGERS for side in (one, other)
     ]
@@ -113,5 +114,5 @@ def _merged(one: ColumnType, other: ColumnType) -> ColumnType:
 
 
 def _loses(column: ColumnType) -> bool:
-    """Whether DuckDB's own union of two types that are both read so may round, cut off or overflow."""
+    """Whether DuckDB's own union of two types that are read alike may round, truncate or overflow."""
     return column.kind is Kind.FLOAT or column.checked

@@ -1,6 +1,6 @@
 """The union of tables of events, a table for each type or for each file, in SQL.
 
-What a table has in another form than the union is cast there, and what has no exact form is an error.
+Columns that have another type than the union are cast, and a value without an exact form is an error.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def union_query(
 
 
 def renaming_query(columns: Iterable[str], place: int = 0) -> str:
-    """The table ``events…`` of that place, its columns called by `event_column`.
+    """The table ``events…`` of that index, with its columns named by `event_column`.
 
-    They are named by their places, because DuckDB has names of its own for empty ones.
+    They are identified by index, because DuckDB has its own names for empty ones.
     """
     return (
         f"FROM {EVENTS}{place} AS named({', '.join(DUCKDB.quoted(event_column(name)) for name in columns)})"
@@ -50,7 +50,7 @@ def renaming_query(columns: Iterable[str], place: int = 0) -> str:
 
 
 def _in_union(name: str, here: TableColumn, shared: ColumnType, tables: Sequence[TableColumn]) -> exp.Expr:
-    """The column of one table as it is in the union; `tables` are those that have it, this one among them.
+    """The column of one table in the form of the union; `tables` are those that have it, including this.
 
     Evaluating it is an error for a value that has no equal there.
     """

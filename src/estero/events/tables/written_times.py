@@ -15,9 +15,9 @@ _TYPES: Final = tuple(pa.timestamp(unit, zone) for unit in ("us", "ns") for zone
 
 
 def with_written_times(events: Input, time: str | None) -> Input:
-    """An input of dicts with its time column as timestamps, where all of its texts are times of ISO 8601.
+    """An input of dicts with its time column as timestamps, if all of its texts are times of ISO 8601.
 
-    Times with a zone are instants in UTC. Anything else stays as it is.
+    Times with a zone are instants in UTC. Anything else stays unchanged.
     """
     table = events.table
     if not events.of_dicts or table is None or time is None or time not in table.column_names:

@@ -48,20 +48,20 @@ def recognize_frame(  # noqa: PLR0913 (as `recognize`)
     until: Until | None = None,
     wanted: Wanted | None = None,
 ) -> DataFrame:
-    """The complex events of `plan` in `df`, one row each: lazily, but for cutting ranges (distribute.py).
+    """The complex events of `plan` in `df`, one row each: lazy, except for cutting ranges (distribute.py).
 
-    With `positions` the columns are those of the public table; without, ``start``, ``end``
-    and the ``position`` of events are left out, because positions in the whole stream cost a move and
-    a sort of all events. `partitions` is the number of tasks that share the partition keys, or of the ranges
-    of time that a windowed query without keys is cut into; with `split_keys` hot keys are cut as well.
-    `share` tasks share the enumeration (None: as the planner says). `until` is the time up to which events
-    are known, that of the last one if it is None: a job looks for it, if the query asks. With `event_rows`
-    there is one row for each marked event and label (`rows_of`). A plan for partial matches gives these, too;
-    nothing but the keys is shared then. If only the best are `wanted`, they come best first; tasks share
-    no enumeration, as they list no others.
+    With `positions` the columns are those of the public table; without, ``start``, ``end`` and the
+    ``position`` of events are left out, because positions in the whole stream cost a move and a sort of all
+    events. `partitions` is the number of tasks that share the partition keys, or of the ranges of time into
+    which a windowed query without keys is cut; with `split_keys` hot keys are cut as well. `share` tasks
+    share the enumeration (None: as the planner decides). `until` is the time up to which events are known, or
+    None for that of the last event: a job finds it, if the query needs it. With `event_rows` there is one row
+    for each marked event and label (`rows_of`). A plan for partial matches gives these, too; only the keys
+    are shared then. If only the best are `wanted`, they come best first; tasks do not share their
+    enumeration, because they list no others.
 
-    Raises `QueryError` where no column is left to show, `DataError` for a column that cannot cross or
-    that Spark does not find, and ValueError for what complex events are not ranked by.
+    Raises `QueryError` if no column is left to show, `DataError` for a column that cannot cross or that Spark
+    does not find, and ValueError if complex events cannot be ranked as wanted.
     """
     partials = plan if isinstance(plan, PartialsPlan) else None
     df, plan = keyed(df, plan)
@@ -83,9 +83,9 @@ def recognize_frame(  # noqa: PLR0913 (as `recognize`)
 
 
 def known_time(df: DataFrame, work: Work, until: Until | None) -> int | None:
-    """Up to which time events are known; None where that does not matter, or without events.
+    """The time up to which events are known; None if it does not matter, or without events.
 
-    Raises `DataError` where `until` is before the last event.
+    Raises `DataError` if `until` is before the last event.
     """
     from estero.recognize.until import AFTER_ALL, check_until, known_until
 
@@ -104,7 +104,7 @@ def known_time(df: DataFrame, work: Work, until: Until | None) -> int | None:
 
 
 def _last_position(df: DataFrame, work: Work) -> int | None:
-    """The position of the last event, where that says which partial matches are decided; else None."""
+    """The position of the last event, if it decides which partial matches are complete; else None."""
     if work.partials is None or not work.plan.by_position:
         return None
     with jobs():
@@ -121,8 +121,8 @@ def count_frame(
 ) -> int:
     """The exact number of complex events of `plan` in `df`, of any size; one job, and those of cutting.
 
-    Nothing is enumerated, except where a sieve has to look at each complex event, and no attribute crosses
-    to Python that is only shown. The arguments and errors are those of `recognize_frame`.
+    Nothing is enumerated, except where a sieve has to check each complex event, and attributes that are only
+    shown do not cross to Python. The arguments and errors are those of `recognize_frame`.
     """
     df, plan = keyed(df, plan.showing_nothing())
     work = Work.of(df.schema, plan, positions=False)
@@ -139,7 +139,7 @@ def count_frame(
 def _counting(work: Work) -> Callable[[Batches], Batches]:
     """The function for ``mapInArrow``: one row with the count of a task.
 
-    Bytes, because a count has more digits than a column of numbers holds, and than Python reads.
+    It is bytes, because a count has more digits than a column of numbers holds, and than Python reads.
     """
 
     def count(batches: Batches) -> Batches:
@@ -153,11 +153,11 @@ def _counting(work: Work) -> Callable[[Batches], Batches]:
 
 
 def keyed(df: DataFrame, plan: Plan | PartialsPlan) -> tuple[DataFrame, Plan]:
-    """The events and the plan with a partition key, where all events of an answer share a value.
+    """The events and the plan with a partition key, if all events of an answer share a value.
 
-    If types have it under different names, it becomes a column of its own. Unequal values may have equal
-    keys (strings are hashed, numbers compared as floats): they only meet in one task. Of partial matches the
-    plan is that of the query; events without the value are partial matches, too, of one step.
+    If types have it under different names, it becomes a separate column. Unequal values may have equal keys
+    (strings are hashed, numbers compared as floats): they only meet in one task. For partial matches the plan
+    is that of the query; events without the value are partial matches, too, of one step.
     """
     if isinstance(plan, PartialsPlan):
         return _keyed_by_levels(df, plan)
@@ -181,7 +181,7 @@ def _with_key(
 ) -> tuple[DataFrame, str]:
     """The events with a column for the shared value, and its name; with `always` it is never NULL.
 
-    Events without the value then have something else there, by which they are spread among tasks.
+    Events without the value then have a substitute, which spreads them among tasks.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 

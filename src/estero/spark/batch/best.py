@@ -1,4 +1,4 @@
-"""The best complex events of a batch: each task gives its own, and one task the best of these."""
+"""The best complex events of a batch: each task gives its own, and one task chooses the best of these."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PLACE: Final = pa.schema(
     [("__worth", pa.string()), ("__end", pa.int64()), ("__task", pa.int64()), ("__row", pa.int64())]
 )
-"""What rows of tasks are ordered by: a number as JSON, the more the better, and then what comes first."""
+"""The order of rows of tasks: a number as JSON, largest first, and then what breaks ties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BestWork:
 
     @classmethod
     def of(cls, work: Work, wanted: Wanted) -> BestWork:
-        """The work for what is wanted; ValueError where complex events are not ranked by that."""
+        """The work for what is wanted; ValueError if complex events cannot be ranked by that."""
         return cls(work, wanted, ranking(wanted.by, work.recognized))
 
     def best(self, rows: DataFrame) -> DataFrame:
@@ -45,7 +45,7 @@ class BestWork:
         return of_tasks.repartition(1).mapInArrow(self.merged, spark_schema(self.work.answer))
 
     def on_batches(self, batches: Batches) -> Batches:
-        """The best of a task, with their places."""
+        """The best of a task, with their sort keys."""
         from pyspark import TaskContext
 
         from estero.recognize.whole.top import best_rows  # for workers only
@@ -66,7 +66,7 @@ class BestWork:
             yield pa.RecordBatch.from_arrays([*self.work.shown(rows).columns, *places], schema=schema)
 
     def merged(self, batches: Batches) -> Batches:
-        """The best of what tasks have given."""
+        """The best of the results of tasks."""
         schema = pa.schema([*self.work.answer, *_PLACE])
         given = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
         rows = pa.Table.from_batches(given, schema)
@@ -75,7 +75,7 @@ class BestWork:
         yield from rows.select(range(len(self.work.answer))).take(pa.array(order, pa.int64())).to_batches()
 
     def _ends(self, table: pa.Table) -> pa.Array:
-        """The positions at which rows end, or else their times; without either all are alike."""
+        """The positions at which rows end, or else their times; all equal without either."""
         if self.work.positions:
             return table.column("end").combine_chunks()
         if self.work.time is None:
@@ -84,7 +84,7 @@ class BestWork:
 
 
 def _places(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """What rows are sorted by."""
+    """The sort keys of rows."""
     worths, *others = (rows.column(name).to_pylist() for name in _PLACE.names)
     for worth, *place in zip(worths, *others, strict=True):
         yield -json.loads(worth), *place

@@ -69,7 +69,7 @@ class Collected:
         for field in self._frame.schema.fields:
             label = field.metadata.get(_LABEL)
             arrow_type = to_arrow_type(field.dataType, timezone="UTC")
-            if label is not None:  # as reports name the items of lists
+            if label is not None:  # reports name the items of lists so
                 arrow_type = pa.list_(arrow_type.value_field.with_name("item"))
             metadata = {key: field.metadata[key] for key in _SAID if key in field.metadata} or None
             name = field.metadata.get(NAME, field.name)
@@ -85,7 +85,7 @@ class Collected:
         return Collected(rows_of(self._frame, self.schema), recheck=self._recheck)
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         with self._job():
             return self._frame.count()
 
@@ -108,7 +108,7 @@ class Collected:
     def write(
         self, target: str | PathLike[str] | BinaryIO, *, format: str | None = None, positions: bool = False
     ) -> int:
-        """Writes parquet, csv, jsonl or arrow, as `Answer.write` does; the number of complex events."""
+        """Writes parquet, csv, jsonl or arrow, as `Answer.write`; returns the number of complex events."""
         return write_answer(target, self.schema, self.batches(), format=format, positions=positions)
 
     @contextmanager
@@ -122,7 +122,7 @@ class Collected:
             raise
 
     def _ordered(self) -> DataFrame:
-        """The rows in one partition, sorted by their ends and then by all else that has an order."""
+        """The rows in one partition, sorted by their ends and then by all other columns with an order."""
         names = self._frame.columns
         keys = [name for name in _ORDER if name in names]
         keys += [name for name in names if name not in keys]

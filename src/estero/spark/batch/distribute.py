@@ -1,6 +1,7 @@
-"""Which tasks recognize classified rows: by keys, in ranges of time, all in one, or all in each.
+"""The division of classified rows among tasks: by keys, in ranges of time, all in one, or all in each.
 
-`plan/division.py` has what the plan alone decides; events, or the footers of their files, decide the rest.
+`plan/division.py` has the part that the plan alone decides; events, or the footers of their files, decide the
+rest.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LARGEST_TASK = 2_000_000
-"""The most events that a task sorts merely because few tasks run at once."""
+"""The most events that a task sorts just because few tasks run at once."""
 MOST_SHARES = 8
-"""The most tasks that are made without being asked for: each has a copy of all relevant events."""
+"""The largest number of tasks made by default: each has a copy of all relevant events."""
 MATCHES_PER_EVENT = 50
-"""So many complex events have to be expected for each event before it pays to read the events once more.
+"""The expected complex events per event from which reading the events once more pays.
 
-Measured (``python -m benchmarks.shared``): a second task costs 1.4 µs an event, and saves 0.04 µs a complex
-event.
+Measured (``python -m benchmarks.shared``): a second task costs 1.4 µs per event, and saves 0.04 µs per
+complex event.
 """
 LEAST_MATCHES = 1_000_000
-"""One task lists fewer than this in the time that another one takes to begin."""
+"""The number of complex events that one task lists in the time that another one takes to begin."""
 MOST_CLASSES = 1_000
-"""How many kinds of events are looked at: the most frequent ones."""
+"""The number of kinds of events that are considered: the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Distributed:
     """Classified rows as tasks receive them, in stream order.
 
     With `shares`, each of that many tasks has all rows. `kept` are rows that Spark keeps for the job to come,
-    because a job has read them already to decide.
+    because a job has already read them to decide.
     """
 
     rows: DataFrame
@@ -55,12 +56,12 @@ class Distributed:
     kept: DataFrame | None = None
 
     def release(self) -> None:
-        """Lets Spark forget what it keeps; whoever reads the rows later reads the source again."""
+        """Lets Spark drop what it keeps; later readers of the rows read the source again."""
         if self.kept is not None:
             self.kept.unpersist()
 
     def release_with(self, matches: DataFrame) -> None:
-        """Releases when nobody holds `matches` any more."""
+        """Releases the rows when `matches` is garbage-collected."""
         if self.kept is not None:
             weakref.finalize(matches, _forget, self.kept).atexit = False
 
@@ -76,12 +77,12 @@ def distribute(
 ) -> Distributed:
     """The classified rows of `df` in `count` tasks, as far as `division` lets several work at once.
 
-    A windowed query is cut by time: its one order, and with `split_keys` all of its keys where the footers of
-    files tell how (footers.py), else the hot ones. Where the events have to be asked, relevant rows are
-    computed once and kept for the job to come: a scan costs more. With several `shares`, that many
+    A windowed query is cut by time: its one order, and with `split_keys` all of its keys if the footers of
+    files allow it (footers.py), else the hot ones. If the events have to be read to decide, relevant rows are
+    computed once and kept for the job to come, because a scan costs more. With several `shares`, that many
     tasks have all events and share the enumeration instead; with None the events decide how many.
 
-    Raises what is wrong with a time or a key where a job reads it.
+    Errors in a time or a key are raised by the job that reads it.
     """
     with jobs():
         laid = laid_out(df, plan.classification, every=division.counted)
@@ -107,7 +108,7 @@ def distribute(
 
 
 def _shared_where_it_pays(laid: Laid, plan: Plan, division: Division) -> Distributed:
-    """All rows in one task, or in several where they promise more complex events than one should list."""
+    """All rows in one task, or in several if they promise more complex events than one should list."""
     with _kept(laid, division) as (read, kept):
         shares = shares_that_pay(plan, relevant_only(read.rows) if division.counted else read.rows)
     if shares == 1:
@@ -116,7 +117,7 @@ def _shared_where_it_pays(laid: Laid, plan: Plan, division: Division) -> Distrib
 
 
 def _cut(laid: Laid, division: Division, window: Window, count: int | None) -> Distributed:
-    """Rows in ranges of time, of all events or of the hot keys, as the events say."""
+    """Rows in ranges of time, of all events or of the hot keys, as the events require."""
     session = laid.rows.sparkSession
     with _kept(laid, division) as (read, kept):
         if not division.by_key:
@@ -135,7 +136,7 @@ def _cut(laid: Laid, division: Division, window: Window, count: int | None) -> D
 def _tasks_for(events: int, spark: SparkSession) -> int | None:
     """The number of tasks that share `events`: those that run at once, unless that is too many or too few.
 
-    None leaves it to Spark, which joins small tasks of a shuffle while it runs: seldom into equal ones.
+    None leaves it to Spark, which joins small tasks of a shuffle while it runs, seldom into equal ones.
     """
     running = ranges.parallelism(spark)
     if events > LARGEST_TASK * running:
@@ -149,10 +150,10 @@ def _tasks_for(events: int, spark: SparkSession) -> int | None:
 def number_of_shares(
     plan: Plan, spark: SparkSession, *, share: int | None, partitions: int | None
 ) -> int | None:
-    """The number of tasks that share the enumeration: `share`, or as `partitions` and the planner say.
+    """The number of tasks that share the enumeration: `share`, or as `partitions` and the planner decide.
 
-    1 is no sharing; None is for the events to say (`shares_that_pay`). Raises `QueryError` where sharing is
-    asked for and saves nothing.
+    1 means no sharing; None leaves it to the events (`shares_that_pay`). Raises `QueryError` if sharing is
+    requested and saves nothing.
     """
     if share is None:
         if not may_be_shared(plan):
@@ -170,10 +171,10 @@ def number_of_shares(
 
 
 def shares_that_pay(plan: Plan, rows: DataFrame) -> int:
-    """How many tasks pay for a plan that may be shared over these classified rows; runs a job that counts.
+    """The number of tasks that pay for a plan that may be shared over these rows; runs a counting job.
 
-    As many as run at once where so many complex events are to be expected that listing them takes longer than
-    reading the events again, else 1.
+    It is the number that run at once if so many complex events are expected that listing them takes longer
+    than reading the events again, else 1.
     """
     words = word_names(len(plan.classification.predicates))
     counted = rows.groupBy(*words).count().orderBy("count", ascending=False).limit(MOST_CLASSES).collect()
@@ -189,16 +190,16 @@ def shares_that_pay(plan: Plan, rows: DataFrame) -> int:
     return min(ranges.parallelism(rows.sparkSession), MOST_SHARES)
 
 
-# ------------------------------------------------------------------------------------- what is kept
+# ------------------------------------------------------------------------------------- kept rows
 
 
 @contextmanager
 def _kept(laid: Laid, division: Division) -> Iterator[tuple[Laid, DataFrame | None]]:
-    """The rows, kept by Spark once a job of this block has computed them; forgotten if the block fails.
+    """The rows, kept by Spark once a job of this block has computed them; dropped if the block fails.
 
-    Where irrelevant events are among them, they are too many to be kept. Spark would take what it keeps for
-    any query that looks the same, also once files have changed. A condition that is true of all rows makes
-    these look like no others, and is optimized away.
+    If irrelevant events are among them, they are too many to be kept. Spark would use what it keeps for any
+    query that looks the same, even after files have changed. A condition that is true of all rows makes these
+    unique, and is optimized away.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
@@ -216,7 +217,7 @@ def _kept(laid: Laid, division: Division) -> Iterator[tuple[Laid, DataFrame | No
 
 @contextmanager
 def _uncompressed(session: SparkSession) -> Iterator[None]:
-    """What jobs in this block are the first to keep is kept as it is: it is read once, and soon.
+    """Rows that jobs in this block are the first to keep are not compressed: they are read once, and soon.
 
     Measured on a million rows out of 50 million, two cores: keeping them took 0.5 s less of 2.0 s.
     """
@@ -230,7 +231,7 @@ def _uncompressed(session: SparkSession) -> Iterator[None]:
 
 
 def _forget(kept: DataFrame) -> None:
-    """Releases what is kept, unless its session has ended and forgotten it."""
+    """Releases what is kept, unless its session has ended and dropped it."""
     session = kept.sparkSession
     ended = getattr(session, "is_stopped", None)  # Spark Connect has it
     if not (session.sparkContext._jsc is None if ended is None else ended):  # noqa: SLF001 (no public way)

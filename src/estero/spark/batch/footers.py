@@ -1,8 +1,8 @@
-"""Where the times of a table of Parquet files lie, as the footers of the files tell: without a job.
+"""The times in a table of Parquet files, read from the footers of the files without a job.
 
-Each row group says how many rows it has, and between which times. That is enough to cut a stream into ranges
-with about equally many events, and costs milliseconds where asking the events costs a scan. Spark's own Java
-hands over the footers, because it reads files wherever they are.
+Each row group gives its number of rows and the range of its times. That is enough to cut a stream into ranges
+with about equally many events, and costs milliseconds, while reading the events costs a scan. Spark's own
+Java reads the footers, because it can read files wherever they are.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 LEAST_WINDOWS = 8
 """A range is at least this many windows long, because its halo is read twice."""
 MOST_ROWS = 30_000_000
-"""A range has no more rows than that, whether they are relevant or not.
+"""The largest number of rows of a range, relevant or not.
 
-Tasks then come in several rounds; where relevant events lie unevenly, a task that is done leaves its core to
-the next. A round costs 0.1 s.
+Tasks then come in several rounds; if relevant events are spread unevenly, a task that is done leaves its core
+to the next. A round costs 0.1 s.
 """
 _FILES, _GROUPS = 8, 24
-"""How many files and row groups are looked at, at most, evenly spread."""
+"""The largest number of files and row groups that are read, evenly spread."""
 _POINTS = 16
-"""The number of times, from first to last, over which the rows of a group are taken to be spread evenly."""
+"""The number of times, from first to last, over which the rows of a group are assumed to be spread evenly."""
 _TICKS = {"milliseconds": 1000.0, "microseconds": 1.0, "nanoseconds": 0.001}
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _END = 8
-"""A Parquet file ends with the length of its footer, and four letters."""
+"""The size of the end of a Parquet file: the length of its footer, and four letters."""
 _AT_ONCE = 6_000
-"""Java hands over this many bytes in one packet. Where it needs two, the second waits 40 ms for an answer."""
+"""The bytes that Java returns in one packet. If it needs two, the second waits 40 ms for an answer."""
 
 
 Item = TypeVar("Item")
@@ -60,14 +60,14 @@ class Group(NamedTuple):
 def ranges_by_footers(
     df: DataFrame, time: str, window: Window, count: int | None, *, by_key: bool
 ) -> Ranges | None:
-    """About equally large ranges of the events of `df`, of ticks of its column `time`.
+    """About equally large ranges of the events of `df`, in ticks of its column `time`.
 
-    `count` is the number of ranges; without it there is one for each task that runs at once, or several where
-    there are many rows. None where that has to be found out in another way: `df` is not simply (columns of) a
-    table of Parquet files, their footers say nothing of the times (Spark's own writer makes INT96 of
-    timestamps, unless ``spark.sql.parquet.outputTimestampType`` says otherwise), or the stream is too short
-    for several tasks, or for ranges that are much longer than the window; that does not matter where `count`
-    is given and events cannot be divided by a key.
+    `count` is the number of ranges; without it there is one for each task that runs at once, or several if
+    there are many rows. None if ranges have to be found in another way: `df` is not simply (columns of) a
+    table of Parquet files, their footers do not give the times (Spark's own writer makes INT96 of timestamps,
+    unless ``spark.sql.parquet.outputTimestampType`` says otherwise), or the stream is too short for several
+    tasks, or for ranges that are much longer than the window; that does not matter if `count` is given and
+    events cannot be divided by a key.
     """
     relation = _relation(df, time)
     if relation is None:
@@ -85,14 +85,14 @@ def ranges_by_footers(
 
 
 def _number(rows: float, running: int, most: float) -> int | None:
-    """How many ranges pay, at most `most`; None where they are too few for the tasks that run at once."""
+    """The number of ranges that pay, at most `most`; None if too few for the tasks that run at once."""
     rounds = math.ceil(rows / (running * MOST_ROWS))
     paying = min(rounds * running, rows / SMALLEST_TASK, most)
     return int(paying) if paying >= running else None
 
 
 def _starts(groups: Sequence[Group], count: int) -> tuple[int, ...]:
-    """The times at which ranges with equal shares of the rows begin, the first one left out; ascending."""
+    """The times at which ranges with equal shares of the rows begin, without the first; ascending."""
     times = np.concatenate([np.linspace(group.first, group.last, _POINTS) for group in groups])
     order = np.argsort(times, kind="stable")
     shares = np.cumsum(np.repeat([group.rows / _POINTS for group in groups], _POINTS)[order])
@@ -102,7 +102,7 @@ def _starts(groups: Sequence[Group], count: int) -> tuple[int, ...]:
 
 
 def _relation(df: DataFrame, time: str) -> Any | None:
-    """The table of Parquet files in Java whose rows `df` has, all of them and with their own times."""
+    """The Java object of the table of Parquet files whose rows, all of them and unchanged, `df` has."""
     frame: Any = getattr(df, "_jdf", None)  # Spark Connect has none
     if frame is None:
         return None
@@ -125,7 +125,7 @@ def _attribute(plan: Any, name: str) -> str | None:
 
 
 def _groups(df: DataFrame, relation: Any, time: str) -> list[Group]:
-    """Row groups of the files, evenly chosen; none where a footer does not say between which times it is."""
+    """Row groups of the files, evenly chosen; none if a footer does not give the range of its times."""
     files = _spread(list(relation.inputFiles()), _FILES)
     groups: list[Group] = []
     for file in files:
@@ -145,9 +145,9 @@ def _groups(df: DataFrame, relation: Any, time: str) -> list[Group]:
 
 
 def _footer(df: DataFrame, file: str) -> pq.FileMetaData | None:
-    """The content of the footer of a Parquet file; None where it is encrypted.
+    """The content of the footer of a Parquet file; None if it is encrypted.
 
-    Raises `DataError` where it is not a footer, and what Hadoop says where there is no such file.
+    Raises `DataError` if it is not a footer, and Hadoop's error if there is no such file.
     """
     import pyarrow.parquet as pq
 
@@ -166,7 +166,7 @@ def _footer(df: DataFrame, file: str) -> pq.FileMetaData | None:
 
 @contextmanager
 def _opened(df: DataFrame, file: str) -> Iterator[tuple[Any, int]]:
-    """A stream of Java over the bytes of a file, and how many they are."""
+    """A Java stream over the bytes of a file, and their number."""
     java: Any = df.sparkSession._jvm  # noqa: SLF001 (there is no public way)
     settings = df._jdf.sparkSession().sessionState().newHadoopConf()  # noqa: SLF001
     path = java.org.apache.hadoop.fs.Path(java.java.net.URI(file))  # Spark gives names encoded
@@ -180,14 +180,14 @@ def _opened(df: DataFrame, file: str) -> Iterator[tuple[Any, int]]:
 
 
 def _read(stream: Any, begin: int, size: int) -> bytes:
-    """Bytes of a stream of Java from a place, or from its beginning."""
+    """The bytes of a Java stream from an offset, or from its beginning."""
     stream.seek(max(0, begin))
     parts = range(0, size, _AT_ONCE)
     return b"".join(bytes(stream.readNBytes(min(_AT_ONCE, size - part))) for part in parts)
 
 
 def _column(schema: pq.ParquetSchema, name: str) -> tuple[int, float | None]:
-    """Where the schema of a file has this column (0 without it), and how many ticks its unit is."""
+    """The index of this column in the schema of a file (0 without it), and the ticks of its unit."""
     for place in range(len(schema)):
         column = schema.column(place)
         if column.path == name:
@@ -196,7 +196,7 @@ def _column(schema: pq.ParquetSchema, name: str) -> tuple[int, float | None]:
 
 
 def _tick(logical: Mapping[str, Any]) -> float | None:
-    """How many ticks the unit of an integer column is; None where it is not one of times or numbers."""
+    """The number of ticks in the unit of an integer column; None if it is not one of times or numbers."""
     kind = logical["Type"]
     if kind == "Timestamp":
         return _TICKS[logical["timeUnit"]]
@@ -204,7 +204,7 @@ def _tick(logical: Mapping[str, Any]) -> float | None:
 
 
 def _group(told: pq.RowGroupMetaData, place: int, tick: float | None, like: float) -> Group | None:
-    """The times of a row group that stands for `like` groups; None where its footer does not say them."""
+    """The times of a row group that represents `like` groups; None if its footer does not give them."""
     times = told.column(place).statistics
     if tick is None or times is None or not times.has_min_max or not isinstance(times.min_raw, int):
         return None

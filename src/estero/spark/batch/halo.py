@@ -12,7 +12,7 @@ from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import bits_name
 
 MARKED = bits_name(0)
-"""The word of bits that tells an event of a halo; an integer of 63 bits."""
+"""The word of bits that marks an event of a halo; an integer of 63 bits."""
 
 
 class Piece(NamedTuple):
@@ -23,9 +23,9 @@ class Piece(NamedTuple):
 
 
 def after_halo(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-    """The batches of a task; what is marked comes first, as the halo.
+    """The batches of a task; marked events come first, as the halo.
 
-    Raises RuntimeError where it does not: rows have been moved since.
+    Raises RuntimeError if they do not: rows have been moved since.
     """
     begun = False
     for batch in batches:

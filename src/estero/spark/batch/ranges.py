@@ -1,8 +1,8 @@
-"""Where streams are cut into ranges of time: that of all events, or those of keys with too many for a task.
+"""The cuts of streams into ranges of time: of all events, or of keys with too many events for a task.
 
-Ranges begin at quantiles, so that they have about equally many events. Events of one time are never cut
-apart: ties keep their order of arrival inside one task. A key that is not *hot* is in one task whole, among
-others: such keys lie in numbered buckets, and the ranges of each hot key are numbered after them.
+Ranges begin at quantiles, so that they have about equally many events. Events with the same time are never
+separated: ties keep their order of arrival inside one task. A key that is not *hot* is whole in one task,
+among others: such keys lie in numbered buckets, and the ranges of each hot key are numbered after them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, GroupedData, SparkSession
 
 SMALLEST_TASK = 50_000
-"""Where nobody says how many ranges there are, each has this many events: less does not pay for a task."""
+"""The number of events in each range by default: less does not pay for a task."""
 HOT = 1.5
-"""A key is hot if it has more than this many even shares of the events."""
+"""The number of even shares of the events above which a key is hot."""
 _SKETCHED = 10_000
-"""Keys that the search keeps count of: the most that Spark allows."""
+"""The number of keys that the search counts: the most that Spark allows."""
 _MOST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A stream in ranges: number k > 0 begins at time `starts[k - 1]`, number 0 has what comes before.
+    """A stream in ranges: number k > 0 begins at time `starts[k - 1]`, number 0 has all events before.
 
-    `first[k]` is the place in the stream of the first event of range k; it is empty where places do not
-    matter. The stream is that of the key with these two halves, without a `key` that of all events.
+    `first[k]` is the position in the stream of the first event of range k; it is empty if positions do not
+    matter. The stream is that of the key with these two halves, or without a `key` that of all events.
     """
 
     starts: tuple[int, ...]
@@ -43,7 +43,7 @@ class Cut:
 
     @property
     def count(self) -> int:
-        """How many ranges there are."""
+        """The number of ranges."""
         return len(self.starts) + 1
 
 
@@ -64,7 +64,7 @@ class Ranges:
 
     @property
     def count(self) -> int:
-        """How many ranges there are."""
+        """The number of ranges."""
         return self.cold + sum(cut.count for cut in self.cuts)
 
     def home(self) -> str:
@@ -72,7 +72,7 @@ class Ranges:
         return self._numbers(TIME, lambda cut: cut.starts)
 
     def last(self, window: Window) -> str:
-        """SQL of the last range whose halo an event is part of; its home where there is none."""
+        """SQL of the last range whose halo contains an event; its home if there is none."""
         if window.in_positions:
             return self._numbers(
                 POSITION, lambda cut: [position - window.length for position in cut.first[1:]]
@@ -80,7 +80,7 @@ class Ranges:
         return self._numbers(TIME, lambda cut: [saturated(start - window.length) for start in cut.starts])
 
     def first_place(self) -> str:
-        """SQL of how many events of its stream are before the range, ``__home``, of an event."""
+        """SQL of the number of events of its stream before the range, ``__home``, of an event."""
         return self._by_key(
             [
                 searched(
@@ -92,7 +92,7 @@ class Ranges:
         )
 
     def _numbers(self, value: str, starts: Callable[[Cut], Sequence[int]]) -> str:
-        """SQL of the number of a range by how many of its stream's `starts` are at or before a value."""
+        """SQL of the number of a range from the number of its stream's `starts` at or before a value."""
         places = [
             f"{begin} + {searched(value, starts(cut), list(map(str, range(cut.count))))}"
             for cut, begin in zip(self.cuts, self.begins, strict=True)
@@ -116,7 +116,7 @@ def _has_key(halves: tuple[int, int]) -> str:
 
 
 def searched(value: str, starts: Sequence[int], results: Sequence[str]) -> str:
-    """SQL of `results[k]` for a value with k of the ascending `starts` at or before it, found by halves."""
+    """SQL of `results[k]` for a value with k of the ascending `starts` at or before it, by binary search."""
     if not starts:
         return results[0]
     half = len(starts) // 2
@@ -126,24 +126,24 @@ def searched(value: str, starts: Sequence[int], results: Sequence[str]) -> str:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once; on Spark Connect, which does not say, how many a shuffle has."""
+    """The number of tasks that run at once; on Spark Connect, which does not give it, that of a shuffle."""
     context = getattr(spark, "sparkContext", None)
     return shuffle_partitions(spark) if context is None else int(context.defaultParallelism)
 
 
 def shuffle_partitions(spark: SparkSession) -> int:
-    """How many tasks a shuffle has."""
+    """The number of tasks of a shuffle."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
-# --------------------------------------------------------------------------------- asking the events
+# --------------------------------------------------------------------------------- reading the events
 
 
 def find_ranges(rows: DataFrame, *, places: bool, count: int | None) -> Ranges:
-    """About equally large ranges of `rows`, none of them empty; runs one job, and for places another one.
+    """About equally large, non-empty ranges of `rows`; runs one job, and another one for positions.
 
-    `count` is the number of ranges, fewer where many events have one time; without it there are as many as
-    tasks run at once, and at most one for every 50,000 events.
+    `count` is the number of ranges, fewer if many events have one time; without it there are as many as tasks
+    run at once, and at most one for every 50,000 events.
     """
     wanted = parallelism(rows.sparkSession) if count is None else count
     if wanted == 1:
@@ -155,7 +155,7 @@ def find_ranges(rows: DataFrame, *, places: bool, count: int | None) -> Ranges:
 
 
 class Frequent(NamedTuple):
-    """The number of `events` with a key, and the keys with too many of them for one task, cut."""
+    """The number of `events` with a key, and the keys with too many of them for one task, with their cuts."""
 
     events: int
     hot: tuple[Cut, ...]
@@ -166,16 +166,16 @@ def find_hot_keys(rows: DataFrame, window: Window, *, places: bool, count: int |
 
     An even share is that of one of `count` tasks, or without it of one of those that run at once: then a
     range has 50,000 events or more, and is at least as long as the window, because a longer halo would be
-    more work than the range. A key of which many events have one time has fewer ranges. With `places` `rows`
-    are all events with a key, and the ranges say how many are before them.
+    more work than the range. A key with many events at one time has fewer ranges. With `places` `rows` are
+    all events with a key, and the ranges give the number of events before them.
 
-    One job looks at the keys of all rows; others cut hot ones.
+    One job reads the keys of all rows; others cut hot ones.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     tasks = parallelism(rows.sparkSession) if count is None else count
     most = min(_MOST, math.ceil(tasks / HOT))
-    # A sketch in one pass: it misses no key with a share of 1 in 1,000, and may take a rarer one for more.
+    # A sketch in one pass: it misses no key with a share of 1 in 1,000, and may overestimate a rarer one.
     frequent = F.expr(f"approx_top_k(xxhash64({', '.join(KEYS)}), {most}, {_SKETCHED})")
     (total,) = rows.agg(F.count(F.lit(1)).alias("events"), frequent.alias("frequent")).collect()
     share = total.events / tasks
@@ -190,7 +190,7 @@ def find_hot_keys(rows: DataFrame, window: Window, *, places: bool, count: int |
 
 
 def _hot(rows: DataFrame, share: float, tasks: int, window: Window | None) -> Iterator[Cut]:
-    """The keys of `rows` at their quantiles, those that are hot indeed; one job.
+    """The keys of `rows` at their quantiles that are really hot; one job.
 
     With a `window`, ranges are no shorter than it, and no smaller than a task should be.
     """
@@ -220,7 +220,7 @@ def quantiles_of(rows: GroupedData, steps: int) -> list[Any]:
 
 
 def starts_of(quantiles: Any, ranges: int, steps: int) -> tuple[int, ...]:
-    """The times at which ranges begin, but for the first one; fewer where many events have one time."""
+    """The times at which ranges begin, except the first one; fewer if many events have one time."""
     if not quantiles.cuts:
         return ()
     return tuple(
@@ -229,7 +229,7 @@ def starts_of(quantiles: Any, ranges: int, steps: int) -> tuple[int, ...]:
 
 
 def _with_places(rows: DataFrame, ranges: Ranges) -> Ranges:
-    """The ranges with how many events of their stream are before each; one job."""
+    """The ranges with the number of events of their stream before each; one job."""
     from pyspark.sql import functions as F  # noqa: N812
 
     home = F.expr(ranges.home()).alias(HOME)

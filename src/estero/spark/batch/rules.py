@@ -1,7 +1,7 @@
 """The plans of a set of rules and a DataFrame of events → a DataFrame of the complex events of all of them.
 
 Rules that tasks may divide in the same way share a pass: events are classified, moved and sorted for all of
-them at once, and a task recognizes them as a process does (`GroupRecognition`). The passes are one job.
+them at once, and a task recognizes them as a process does (`GroupRecognition`). All passes are one job.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 MANY: Final = 256
-"""With this many conditions workers of Python dispatch them, and the JVM does not evaluate them."""
+"""The number of conditions from which Python workers dispatch them instead of the JVM evaluating them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RulesWork:
     """The work of a task for all rules of a pass; it travels to workers by pickle.
 
-    `events` is the schema of what is classified for the `reading`, `answer` the common columns, to which
-    those of what is `said` of rules come, and `known` the time up to which events are known, for rules that
+    `events` is the schema of the events classified for the `reading`, `answer` the common columns, to which
+    the metadata columns `said` are added, and `known` the time up to which events are known, for rules that
     wait for a deadline.
     """
 
@@ -100,11 +100,11 @@ def recognize_rules(
     until: Until | None = None,
     said: RuleColumns = NOTHING_SAID,
 ) -> DataFrame:
-    """The complex events of all `plans`, by name, in the common columns: lazily, but for cutting ranges.
+    """The complex events of all `plans`, by name, in the common columns: lazy, except for cutting ranges.
 
     Without `positions` these have events (`shown_of_rules`). `partitions` and `until` are as for
     `recognize_frame`. Raises `DataError` for a column that cannot cross, and ValueError for an `until` that
-    no rule asks for.
+    no rule needs.
     """
     time = shown_time(df.schema, layout.schema.time)
     plans, answer = shown_of_rules(df.schema, plans, layout, positions=positions)
@@ -135,9 +135,9 @@ def recognize_rules(
 def shown_of_rules(
     events: StructType, plans: Mapping[str, Plan], layout: Layout, *, positions: bool
 ) -> tuple[dict[str, Plan], pa.Schema]:
-    """The plans as rows of the common columns need them, and these.
+    """The plans as rows of the common columns need them, and these columns.
 
-    Without `positions` an event is shown by the columns that it is ordered by: its time, and what breaks
+    Without `positions` an event is shown by the columns that it is ordered by: its time, and those that break
     ties. No other attribute crosses to Python only to be shown.
     """
     time = shown_time(events, layout.schema.time)
@@ -154,10 +154,10 @@ def shown_of_rules(
 def passes_of(
     plans: Mapping[str, Plan], *, positions: bool = True
 ) -> Iterator[tuple[dict[str, Plan], Division]]:
-    """The rules that share a pass, in order of their first ones, and how tasks divide it.
+    """The rules that share a pass, in order of their first ones, and the division of the pass among tasks.
 
-    They have the same keys, compare the same numbers, and are divided alike: where the stream is cut into
-    ranges of time, by windows of one kind, as each range has the longest of them before it.
+    They have the same keys, compare the same numbers, and are divided alike: if the stream is cut into ranges
+    of time, by windows of one kind, because each range is preceded by the longest of them.
     """
     alike: dict[tuple[object, ...], tuple[dict[str, Plan], Division]] = {}
     for name, plan in plans.items():
@@ -172,9 +172,9 @@ def passes_of(
 
 
 def event_columns(events: StructType, plans: Mapping[str, Plan], *, ordinals: bool) -> EventColumns | None:
-    """The columns for conditions that Python's workers dispatch; None where the JVM evaluates them.
+    """The columns for conditions that Python's workers dispatch; None if the JVM evaluates them.
 
-    That crosses fewer events, and looks at all conditions for each of them.
+    With the JVM fewer events cross, but it evaluates all conditions on each of them.
     """
     if sum(len(plan.classification.predicates) for plan in plans.values()) < MANY:
         return None
@@ -183,7 +183,7 @@ def event_columns(events: StructType, plans: Mapping[str, Plan], *, ordinals: bo
 
 
 def keyed_rules(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, dict[str, Plan]]:
-    """The events and the plans with a partition key where all events of an answer share a value."""
+    """The events and the plans with a partition key if all events of an answer share a value."""
     events, first = keyed(df, next(iter(plans.values())))
     keys = first.classification.keys
     return events, {
@@ -193,7 +193,7 @@ def keyed_rules(df: DataFrame, plans: Mapping[str, Plan]) -> tuple[DataFrame, di
 
 
 def widest_window(plans: Iterable[Plan]) -> Window | None:
-    """The longest window of some plans; None where one has none."""
+    """The longest window of some plans; None if one has none."""
     windows = [plan.window for plan in plans]
     known = [window for window in windows if window is not None]
     return max(known, key=lambda window: window.length) if len(known) == len(windows) else None

@@ -1,8 +1,8 @@
 """Classified rows → the tasks that recognize them.
 
-A task has all events of some keys, all events, or one range of time and before it a window of events as its
-halo. A complex event ends in one range, and a window holds all that it can be made of: a task that reads the
-halo first and reports what ends after it finds exactly the answers of its range.
+A task has all events of some keys, all events, or one range of time preceded by a window of events as its
+halo. A complex event ends in one range, and all its events lie within a window: a task that reads the halo
+first and reports what ends after it finds exactly the answers of its range.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _ROWS_OF_A_TASK = 2**33 - 1
 
 
 def whole(laid: Laid, division: Division, count: int | None) -> DataFrame:
-    """Classified rows in stream order in each task, nothing cut.
+    """Classified rows in stream order in each task, without cuts.
 
     `count` tasks share the keys; None leaves it to Spark's settings and its adaptive execution. The columns
-    are what is computed, and ``__position`` and ``__ordinal`` where `division` says so. Events with the same
-    time and `order` keep their order of arrival: that of the partitions of the DataFrame, and within a
+    are the computed ones, and ``__position`` and ``__ordinal`` if `division` requires them. Events with the
+    same time and `order` keep their order of arrival: that of the partitions of the DataFrame, and within a
     partition that of its rows. Partitions of one file follow the file; for several files Spark chooses an
     order, by size.
     """
@@ -55,10 +55,10 @@ def whole(laid: Laid, division: Division, count: int | None) -> DataFrame:
 
 
 def in_ranges(laid: Laid, division: Division, ranges: Ranges, window: Window) -> DataFrame:
-    """Classified rows in stream order, a range to a task: each in its own, and wherever it is in the halo.
+    """Classified rows in stream order, a range per task: each in its own, and wherever it is in the halo.
 
-    The columns are those of `whole`, but for the first word of bits: it is -1 - bits in a halo, because a
-    column that only said so would take its time to cross to Python. The halo comes first (`after_halo`).
+    The columns are those of `whole`, except that the first word of bits is -1 - bits in a halo, because a
+    separate column would take time to cross to Python. The halo comes first (`after_halo`).
     """
     rows, order, kept = laid.rows, laid.sort_keys, laid.computed
     home, last = ranges.home(), ranges.last(window)
@@ -77,7 +77,7 @@ def in_ranges(laid: Laid, division: Division, ranges: Ranges, window: Window) ->
 def in_shares(laid: Laid, division: Division, count: int) -> DataFrame:
     """Classified rows, all of them in each of `count` tasks, in the same stream order, after ``__share``.
 
-    Where events are counted, one task does it for all.
+    If irrelevant events count, one task numbers them for all.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -95,7 +95,7 @@ def _by_keys(rows: DataFrame, count: int | None) -> DataFrame:
 
 
 def _positioned(rows: DataFrame, ranges: Ranges, order: Sequence[Column | str]) -> DataFrame:
-    """The relevant rows with their positions in the stream: where their range begins, and the place in it."""
+    """The relevant rows with their positions in the stream: the start of their range plus the index in it."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = rows.selectExpr("*", f"{ranges.home()} AS {HOME}")
@@ -108,7 +108,7 @@ def _positioned(rows: DataFrame, ranges: Ranges, order: Sequence[Column | str]) 
 def _with_ordinal(
     rows: DataFrame, stream: Sequence[str], order: Sequence[Column | str], before: str = "0L"
 ) -> DataFrame:
-    """All rows with their places in the stream of these columns, after those `before` (SQL)."""
+    """All rows with their positions in the stream of these columns, after those `before` (SQL)."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F  # noqa: N812
 

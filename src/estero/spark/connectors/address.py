@@ -1,4 +1,4 @@
-"""Where a stream of Spark comes from or goes to, and when: ``parquet:events/`` → an `Address`."""
+"""The source or sink of a Spark stream, and its trigger: ``parquet:events/`` → an `Address`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTERVAL = re.compile(rf"(\d+)\s*({_WORDS}|{'|'.join(_UNITS)})", re.IGNORECASE)
 def source_address(text: str) -> Address:
     """The address of a source: files of a format, a topic of Kafka, a Delta table.
 
-    A path without a scheme is of the format that its suffix says. Raises `DataError` for other texts.
+    The format of a path without a scheme is given by its suffix. Raises `DataError` for other texts.
 
     >>> str(source_address("events/*.parquet"))
     'parquet:events/*.parquet'
@@ -32,7 +32,7 @@ def source_address(text: str) -> Address:
 
 @checked
 def sink_address(text: str) -> Address:
-    """The address of a sink: what a source can be, or a table of PostgreSQL, or ``console``.
+    """The address of a sink: any address of a source, or a table of PostgreSQL, or ``console``.
 
     >>> sink_address("parquet:found?compression=zstd").options
     {'compression': 'zstd'}

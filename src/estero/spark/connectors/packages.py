@@ -1,4 +1,4 @@
-"""Connectors that Spark does not bring: where they are published, sessions with them, errors without them."""
+"""Connectors that Spark does not include: their packages, sessions with them, errors without them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _POSTGRESQL = "org.postgresql:postgresql:42.7.8"
 _DELTA = "4.4.0"
 _NEWEST = (4, 2)
-"""The newest Spark that connectors are published for; the Kafka one of 4.2 was tried with 4.3, and works."""
+"""The newest Spark with published connectors; the Kafka one of 4.2 was tried with 4.3, and works."""
 
 _NAMES = {"kafka": "Kafka", "delta": "Delta", "postgresql": "PostgreSQL"}
 _CLASSES = {
@@ -42,7 +42,7 @@ _DELTA_SETTINGS = {
 
 
 def coordinates(scheme: str, spark: str) -> str | None:
-    """The coordinates of a scheme's connector, for `spark.jars.packages`; None where none is needed.
+    """The coordinates of a scheme's connector, for `spark.jars.packages`; None if none is needed.
 
     >>> coordinates("kafka", "4.1.2")
     'org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2'
@@ -67,7 +67,7 @@ def session_settings(
 ) -> dict[str, str]:
     """Settings of a session that reads and writes at `addresses`, with Spark of version `spark`.
 
-    Connectors are fetched by their coordinates, unless `packages` or `jars` say where they come from.
+    Connectors are fetched by their coordinates, unless `packages` or `jars` give other ones.
     """
     schemes = sorted({address.scheme for address in addresses})
     named, files = list(packages), list(jars)
@@ -126,17 +126,17 @@ def session_with(
 
 
 def connecting(address: Address) -> AbstractContextManager[None]:
-    """Turns what Spark raises in the block into Estero's errors, which say where a connector is missing."""
+    """Turns Spark's errors in the block into Estero's errors, which tell if a connector is missing."""
     return jobs(lambda text: connector_problem(address, text, __version__))
 
 
 def following() -> AbstractContextManager[None]:
-    """The same for a stream that is running: its connector may be made for another version of Spark."""
+    """The same for a running stream, whose connector may be made for another version of Spark."""
     return jobs(lambda text: problem_of_stream(text, __version__))
 
 
 def connector_problem(address: Address, text: str, spark: str) -> EnvironmentProblem | None:
-    """The problem with the connector of an address that an error's text tells of, if it does."""
+    """The problem with the connector of an address, if an error's text indicates one."""
     wanted = coordinates(address.scheme, spark)
     if wanted is None:
         return None
@@ -155,7 +155,7 @@ def connector_problem(address: Address, text: str, spark: str) -> EnvironmentPro
 
 
 def problem_of_stream(text: str, spark: str) -> EnvironmentProblem | None:
-    """The problem with a connector made for another Spark that a failed query's text tells of, if it does."""
+    """The problem of a failed query with a connector made for another Spark, if its text indicates one."""
     for scheme in ("delta", "kafka"):  # the plan of a failed query has their names
         if _NAMES[scheme] in text and _OF_ANOTHER_SPARK.search(text):
             return connector_problem(Address(scheme), text, spark)

@@ -1,9 +1,9 @@
 """Batches of complex events → a table of PostgreSQL, each exactly once.
 
-Spark's tasks write a batch to a table of its own. One transaction then moves its rows to the table that was
-asked for and notes the number of the batch beside the identity of the stream (that of its checkpoint). A
-batch that comes again after a failure finds its number there, and moves nothing. A task that runs twice
-leaves its rows twice, each time whole; each row says which run of which task it is of, and one run is taken.
+Spark's tasks write a batch to a staging table. One transaction then moves its rows to the target table and
+notes the number of the batch with the identity of the stream (that of its checkpoint). A batch that is
+repeated after a failure finds its number there, and moves nothing. A task that runs twice leaves its rows
+twice, complete each time; each row has the task and its run, and one run is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('estero'))"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table and how to reach it: `url` and `properties` as JDBC has them; `nested` columns hold JSON."""
+    """A table and its connection: `url` and `properties` in the form of JDBC; `nested` columns hold JSON."""
 
     address: Address
     url: str
@@ -47,9 +47,9 @@ class Table:
     nested: tuple[str, ...]
 
     def prepare(self, spark: SparkSession) -> None:
-        """Makes the table of notes where there is none.
+        """Makes the table of notes if there is none.
 
-        Raises `DataError` where the database cannot be reached and `EnvironmentProblem` without its driver.
+        Raises `DataError` if the database cannot be reached and `EnvironmentProblem` without its driver.
         """
         with self._transaction(spark) as run:
             run(_ONE_AT_A_TIME)
@@ -76,12 +76,12 @@ class Table:
             run(f"DROP TABLE {staged}")
 
     def creating(self, staged: str, columns: list[str]) -> str:
-        """Makes the table, with the columns of the first batch, where there is none."""
+        """Makes the table, with the columns of the first batch, if there is none."""
         values = self._values(columns)
         return f"CREATE TABLE IF NOT EXISTS {self._target()} AS SELECT {values} FROM {staged} WITH NO DATA"
 
     def noting(self, stream: str, number: int) -> str:
-        """Notes the batch of the stream; changes no row where it, or a later one, was noted before."""
+        """Notes the batch of the stream; changes no row if it, or a later one, was noted before."""
         notes = self._beside(NOTES)
         return (
             f"INSERT INTO {notes} AS old VALUES ('{stream}', {number}, now()) ON CONFLICT (stream) DO UPDATE "
@@ -89,7 +89,7 @@ class Table:
         )
 
     def inserting(self, staged: str, columns: list[str]) -> str:
-        """Moves the staged rows: of each task, those of one run."""
+        """Moves the staged rows: for each task, those of one run."""
         names = ", ".join(map(quoted, columns))
         return (
             f"INSERT INTO {self._target()} ({names}) SELECT {self._values(columns)} FROM {staged} "
@@ -151,7 +151,7 @@ class Table:
 
 
 def table_of(address: Address, nested: tuple[str, ...]) -> Table:
-    """The table at an address; user and password, where it has none, are those of PGUSER and PGPASSWORD."""
+    """The table at an address; a missing user or password is taken from PGUSER and PGPASSWORD."""
     user = address.user or os.environ.get("PGUSER") or getpass.getuser()
     password = address.password or os.environ.get("PGPASSWORD") or ""
     properties = {"user": user, "password": password, **address.options}

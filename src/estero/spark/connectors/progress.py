@@ -1,4 +1,4 @@
-"""The progress of a running query → a line that a person reads."""
+"""The progress of a running query → a line for people to read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Totals:
     batch: int = -1
 
     def with_batches(self, progresses: Iterable[Mapping[str, Any]]) -> Totals:
-        """The totals after more batches; one that is counted already does not count again."""
+        """The totals after more batches; one that has already been counted does not count again."""
         totals = self
         for progress in progresses:
             totals = totals._with(progress)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 ANSWERS = "estero_answers"
-"""The name under which a query's progress says how many complex events each batch has."""
+"""The name under which a query's progress reports the number of complex events of each batch."""
 
 _TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]XXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
-"""Options of JSON, with the microseconds that Spark's own formats leave out."""
+"""The options for JSON, with the microseconds that Spark's own formats leave out."""
 
 _JSON = _TIMES | {"ignoreNullFields": "false"}
 _OF_FILES = {"json": _JSON, "csv": _TIMES | {"header": "true", "escape": '"'}}
@@ -86,9 +86,9 @@ def _files(matches: DataFrame, address: Address) -> DataStreamWriter:
 
 
 def _kafka(matches: DataFrame, address: Address) -> DataStreamWriter:
-    """One message for each complex event: its columns as JSON; the option ``key`` names one to be its key.
+    """One message for each complex event: its columns as JSON; the option ``key`` names one as its key.
 
-    The id of an answer, where there is one, is a header, too, as the local engine has it.
+    The id of an answer, if there is one, is also a header, as with the local engine.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -125,7 +125,7 @@ def _printed(output: BinaryIO) -> Callable[[DataFrame, int], None]:
 
 
 def _flat(matches: DataFrame) -> DataFrame:
-    """Lists of events as JSON text, for what has no nested columns."""
+    """Lists of events as JSON text, for sinks without nested columns."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return matches.select(
@@ -151,11 +151,11 @@ _WRITERS = {"kafka": _kafka, "postgresql": _postgresql}
 
 
 def _check_directories(checkpoint: str, sink: Address) -> None:
-    """Raises `DataError` for what is not a checkpoint, and a directory that something else has written to.
+    """Raises `DataError` if a directory is not a checkpoint, or if something else has written to it.
 
-    Spark notes in a directory of answers which batches it has. It leaves out a batch whose number is noted
-    there, also when another stream has written it; and whoever reads the directory through Spark sees nothing
-    but what is noted. Directories in stores such as ``s3a://`` are not looked at.
+    Spark notes in a directory of answers which batches it has. It skips a batch whose number is noted there,
+    even if another stream has written it; and readers that use Spark see only what is noted. Directories in
+    stores such as ``s3a://`` are not checked.
     """
     if not checkpoint.strip():
         raise DataError("the checkpoint has no name", hint="name a directory, a new one for a new query")

@@ -35,7 +35,7 @@ _OF_JSON = {
     "allowNonNumericNumbers",
     "allowSingleQuotes",
 }
-"""Options that are for reading a message, and not for Kafka's reader."""
+"""The options for reading a message, which are not for Kafka's reader."""
 
 
 @checked
@@ -65,7 +65,7 @@ def read_stream(source: str, *, schema: str | PathLike[str] | StructType | None 
 def schema_of(schema: str | PathLike[str] | StructType) -> StructType:
     """A schema from its DDL, from a file with that or with Spark's JSON, or from a file of events.
 
-    Raises `DataError` where it cannot be read.
+    Raises `DataError` if it cannot be read.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
@@ -127,7 +127,7 @@ def _files(spark: SparkSession, address: Address, schema: StructType | None) -> 
 
 
 def _columns_of_files(spark: SparkSession, address: Address) -> StructType | TextReading:
-    """The columns of the files that are there: their schema, and for text how it is read."""
+    """The columns of the files that exist: their schema, and for text how it is read."""
     if "://" in address.place:
         reader = spark.read.format(address.scheme).options(**address.options)
         return reader.load(address.place).schema
@@ -158,7 +158,7 @@ def _columns_of_files(spark: SparkSession, address: Address) -> StructType | Tex
 
 
 def _watched(path: str) -> str:
-    """The path of a directory or glob; of a file, a glob for it alone, since Spark watches no file.
+    """The path of a directory or glob; for a file, a glob for it alone, since Spark cannot watch a file.
 
     Raises `DataError` for a directory that Spark cannot follow.
     """
@@ -174,10 +174,9 @@ def _watched(path: str) -> str:
 
 
 def _check_letters(path: str) -> None:
-    """Raises `DataError` for a path with letters of globs.
+    """Raises `DataError` for a path with characters of globs.
 
-    Where one file of a micro-batch has them, Spark takes all files for what it stands for, and reads them
-    again.
+    If one file of a micro-batch has them, Spark takes all files for globs and reads them again.
     """
     if odd := files.OF_GLOBS.search(str(Path(path).absolute())):
         raise DataError(

@@ -1,4 +1,4 @@
-"""Places that Spark alone reads, such as ``s3a://bucket/events.parquet`` → a batch DataFrame of events."""
+"""Places that only Spark reads, such as ``s3a://bucket/events.parquet`` → a batch DataFrame of events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def store_address(path: str) -> Address:
-    """The address of a place that Spark alone reads; raises `DataError` for a topic, which has no end."""
+    """The address of a place that only Spark reads; raises `DataError` for a topic, which has no end."""
     place = source_address(path)
     if place.scheme == "kafka":
         raise DataError(
@@ -29,9 +29,9 @@ def store_address(path: str) -> Address:
 
 
 def store_frame(spark: SparkSession, place: Address) -> DataFrame:
-    """The events at an address, as Spark's own reader finds them; its options follow a ``?``.
+    """The events at an address, read by Spark's own reader; its options follow a ``?``.
 
-    Raises `DataError` where there is nothing to read, and `EnvironmentProblem` where a connector is missing.
+    Raises `DataError` if there is nothing to read, and `EnvironmentProblem` if a connector is missing.
     """
     with connecting(place):
         reader = spark.read.format(place.scheme)

@@ -74,7 +74,7 @@ def read_events(
             "csv_options are for files on this machine, but only Spark reads these",
             hint="write options of Spark's reader behind the path: csv:s3a://bucket/events?sep=;",
         )
-    # Says what is wrong with files before a session is waited for.
+    # Reports problems with files before waiting for a session.
     opened = _opened(here, csv_options) if here or not stores else []
     spark = session_with(stores.values(), master=master) if stores else local_session(master)
     frames = [store_frame(spark, store) for store in stores.values()]
@@ -121,10 +121,10 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> None:
-    """Reads every row of text files in this process; a malformed one is a `DataError` with file and line.
+    """Reads every row of text files in this process; a malformed one raises `DataError` with file and line.
 
-    Spark says that a row is malformed, and not which one. What comes through a pipe has gone by, and what
-    lies in a store is Spark's alone.
+    Spark reports that a row is malformed, but not which one. The content of a pipe is already consumed, and
+    stores are only read by Spark.
     """
     here = [one for one in _several(path) if not in_store(one)]
     if not here or any(map(is_pipe, here)):
@@ -137,7 +137,7 @@ def check_rows(path: Paths, csv_options: Mapping[str, object] | None = None) -> 
 
 
 def as_named(path: str) -> str:
-    """The same for a file that was found by this name: none of its characters is part of a glob.
+    """The path of an existing file with this name, in which no character is part of a glob.
 
     >>> as_named("/data/[a].csv")
     'file:///data/\\\\[a\\\\].csv'
@@ -146,12 +146,12 @@ def as_named(path: str) -> str:
 
 
 def _check_colons(paths: Iterable[str]) -> None:
-    """Raises `DataError` for a file with a colon in its name: Hadoop takes what is before it for a scheme."""
+    """Raises `DataError` for a file with a colon in its name: Hadoop takes the part before for a scheme."""
     for path in paths:
         if ":" in Path(path).name:
             raise DataError("Spark cannot read a file with a colon in its name", file=path, hint="rename it")
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The table without the dictionaries and views that Spark does not take."""
+    """The table without dictionaries and views, which Spark does not accept."""
     return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema]))

@@ -1,7 +1,7 @@
-"""Parquet files as a DataFrame, also with timestamps in nanoseconds, which Spark's own reader refuses.
+"""Parquet files as a DataFrame, including timestamps in nanoseconds, which Spark's own reader refuses.
 
-pandas and Arrow write such files. Spark's timestamps are in microseconds, so a finer time is an
-error where it is needed, and no time is truncated.
+pandas and Arrow write such files. Spark's timestamps are in microseconds, so a finer time is an error if it
+is needed, and no time is truncated.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 def parquet_frame(
     spark: SparkSession, files: Sequence[str], places: Sequence[str], partitions: Partitions | None = None
 ) -> DataFrame:
-    """The rows of Parquet files; `places` are the `files` as Spark names them.
+    """The rows of Parquet files; `places` are the paths of `files` for Spark.
 
-    The columns of `partitions` come last, but for those that the files have as well. Raises `DataError` for
+    The columns of `partitions` come last, except those that the files have as well. Raises `DataError` for
     nanoseconds inside other values.
     """
     from pyspark.errors import AnalysisException
@@ -48,7 +48,7 @@ def parquet_frame(
 def _with_nanoseconds(
     spark: SparkSession, file: str, places: Sequence[str], partitions: Partitions | None
 ) -> DataFrame:
-    """The same of files with nanoseconds; a session beside the user's tells what else they hold."""
+    """The same for files with nanoseconds; another session finds the types of the other columns."""
     from pyspark.sql.types import LongType
 
     beside = spark.newSession()

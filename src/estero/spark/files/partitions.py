@@ -1,4 +1,4 @@
-"""Directories that name columns, ``year=2024``, read by Spark with the types that are seen in process."""
+"""Directories that name columns, ``year=2024``, read by Spark with the types of the in-process engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {"BIGINT": "bigint", "DATE": "date", "VARCHAR": "string"}
 
 @contextmanager
 def finding(spark: SparkSession, partitions: Partitions | None) -> Iterator[Callable[[], DataFrameReader]]:
-    """A maker of readers that find the columns of `partitions`, as strings, while the block runs."""
+    """A maker of readers that add the columns of `partitions`, as strings, while the block runs."""
     if partitions is None:
         yield lambda: spark.read
         return

@@ -1,7 +1,7 @@
-"""The layout of text files → Spark's readers: what it reads itself, and what is made of texts afterwards.
+"""The layout of text files → Spark's readers: the values that they read, and those converted from text.
 
-Spark's readers and DuckDB agree on integers, floats, truth values and strings as they are written most often.
-Times, and all that has blanks around it or is written in words, come as text, and are converted here.
+Spark's readers and DuckDB agree on integers, floats, truth values and strings in their usual forms. Times,
+and values with blanks around them or written in words, are read as text, and converted here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TextReading:
         return self.converted(asked.load(list(paths)))
 
     def follow(self, reader: DataStreamReader, path: str, given: Mapping[str, Any]) -> DataFrame:
-        """The same of a stream; where `given` says ``mode=PERMISSIVE``, what does not fit is NULL."""
+        """The same for a stream; if `given` has ``mode=PERMISSIVE``, values that do not fit are NULL."""
         options = {"mode": "FAILFAST", **self.options, **given}
         asked = reader.format(self.form).schema(self.schema).options(**options)
         return self.converted(asked.load(path), strict=str(options["mode"]).upper() != "PERMISSIVE")
@@ -80,7 +80,7 @@ class TextReading:
         return frame.select(*(self._column(column, strict=strict) for column in self.columns), *beside)
 
     def _is_read(self, column: TextColumn) -> bool:
-        """Whether Spark's reader makes the values of a column itself."""
+        """Whether Spark's reader converts the values of a column itself."""
         if column.type in ("JSON", '"NULL"'):
             return False
         if self.form == "json":
@@ -147,7 +147,7 @@ def _of_csv(part: Part, layout: TextLayout, options: Mapping[str, object], *, mu
         "header": bool(told["header"]),
         "nullValue": "",
         "multiLine": multiline,
-        # A row with too few values is an error even where the query needs only those that are there.
+        # A row with too few values is an error even if the query needs only those that it has.
         "columnPruning": False,
     }
     if mark := _comment(part, options):
@@ -164,7 +164,7 @@ def _columns_of(part: Part, layout: TextLayout) -> tuple[TextColumn, ...]:
 
 
 def _comment(part: Part, options: Mapping[str, object]) -> str:
-    """The mark of a comment for Spark, which drops such lines anywhere; empty where there is none."""
+    """The mark of a comment for Spark, which drops such lines anywhere; empty if there is none."""
     if mark := str(options.get("comment", "")):
         if place := inline_comment(part.files, mark):
             raise DataError(
@@ -202,7 +202,7 @@ def _check_known(column: TextColumn, file: str) -> None:
 
 
 def _spark_type(name: str) -> DataType:
-    """The type of Spark's for one of DuckDB's; what it has no type for is read as text."""
+    """Spark's type for one of DuckDB's; values without one are read as text."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StringType
@@ -252,7 +252,7 @@ def _with_offset(text: Column) -> Column:
 
 
 def java_format(strptime: str) -> str:
-    """A format such as ``%Y%m%d%H%M`` in Java's letters; numbers beside others have all their digits.
+    """A format such as ``%Y%m%d%H%M`` in Java's letters; numbers next to others have all their digits.
 
     >>> java_format("%d/%m/%YT%H:%M")
     "d/M/y'T'H:m"

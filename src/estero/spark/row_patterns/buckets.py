@@ -1,8 +1,8 @@
-"""One bucket of keys on a stream: what MATCH_RECOGNIZE holds of it between micro-batches.
+"""One bucket of keys on a stream: the state of MATCH_RECOGNIZE between micro-batches.
 
-Rows wait until the watermark has passed them, and then follow those from the first start of their key that is
-not decided, with the rows before it that PREV reads. A start is decided when the watermark has passed its
-window, so the state is what a window holds. MATCH_NUMBER() and ^ keep a row of each key for good.
+Rows wait until the watermark has passed them, and then follow those from the first undecided start of their
+key, with the rows before it that PREV reads. A start is decided when the watermark has passed its window, so
+the state is bounded by the window. MATCH_NUMBER() and ^ keep a row of each key for good.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLACE: Final = "place"
 
 
 class Held(NamedTuple):
-    """The state of a bucket: what it is of, rows that are not decided with their progress, later ones."""
+    """The state of a bucket: its header, undecided rows with their progress, and later ones."""
 
     header: str
     rest: bytes | None = None
@@ -36,12 +36,12 @@ class Held(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes it is."""
+        """Its size in bytes."""
         return len(self.rest or b"") + len(self.waiting or b"")
 
 
 class Turned(NamedTuple):
-    """What a micro-batch gives: rows of the result, the state, and the numbers of late rows and of others."""
+    """The result of a micro-batch: rows, the state, and the numbers of late rows and of others."""
 
     result: pa.Table
     held: Held | None
@@ -52,10 +52,10 @@ class Turned(NamedTuple):
 
 @dataclass(frozen=True)
 class Duty:
-    """The part that is the same for all buckets of a stream. It travels to workers by pickle.
+    """The part that all buckets of a stream share. It travels to workers by pickle.
 
-    `packed` is the schema of blobs: the time in microseconds, the keys' hashes and what crosses; `order` is
-    SQL of ORDER BY behind the time, and `zoned` says whether the time has a zone.
+    `packed` is the schema of blobs: the time in microseconds, the keys' hashes and the crossing columns;
+    `order` is SQL of the entries of ORDER BY after the time, and `zoned` says whether the time has a zone.
     """
 
     work: RowPatternWork
@@ -79,7 +79,7 @@ class Buckets:
         self._evaluated = Evaluated(duty.work)
 
     def turn(self, held: Held | None, blobs: Sequence[bytes], watermark: int | None) -> Turned:
-        """One micro-batch: `blobs` have come, all rows before the `watermark`, in milliseconds, are known."""
+        """One micro-batch: `blobs` have come; all rows before the `watermark`, in milliseconds, are known."""
         duty = self._duty
         come = joined([batch_of(blob, duty.packed) for blob in blobs], duty.packed)
         open_from = None if watermark is None else watermark * 1000
@@ -122,7 +122,7 @@ class Buckets:
         return f"{origin} + to_microseconds({microseconds})"
 
     def _in_order(self, rows: pa.Table) -> pa.Table:
-        """The rows by key and in order, as they came where that does not say more."""
+        """The rows by key and in order, ties as they came."""
         if not self._duty.order:
             keys = [rows.column(name).to_numpy() for name in (TIME, *KEYS)]
             return rows.take(pa.array(np.lexsort(keys)))

@@ -1,7 +1,7 @@
 """One MATCH_RECOGNIZE over a DataFrame → the DataFrame of its result.
 
-Spark computes what PARTITION BY and ORDER BY say, brings the rows of a partition to one task and sorts them.
-Only columns that the clause reads cross to Python, where the rows are evaluated as in this process (work.py).
+Spark evaluates PARTITION BY and ORDER BY, brings the rows of a partition to one task and sorts them. Only
+columns that the clause reads cross to Python, where the rows are evaluated as in this process (work.py).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 ARRIVAL = "arrival"
 
 Selected = Callable[[Sequence[str]], "DataFrame"]
-"""Gives the input of a clause with further columns, which are SQL of Spark."""
+"""A function that gives the input of a clause with further columns, which are Spark SQL."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """The input of a clause: its columns as DuckDB has them, and the Arrow types in which they cross."""
+    """The input of a clause: its columns with DuckDB's types, and the Arrow types in which they cross."""
 
     columns: tuple[tuple[str, str], ...]
     crossing: tuple[pa.DataType | None, ...]
@@ -50,7 +50,7 @@ class Input:
 
     @classmethod
     def of(cls, df: DataFrame) -> Input:
-        """The input that a DataFrame is; raises `DataError` for a time zone that DuckDB does not know."""
+        """The input for a DataFrame; raises `DataError` for a time zone unknown to DuckDB."""
         zone = str(df.sparkSession.conf.get("spark.sql.session.timeZone"))
         crossing = tuple(crossing_type(field.dataType, zone) for field in df.schema.fields)
         if any(kind is not None and "tz=" in str(kind) for kind in crossing):
@@ -83,7 +83,7 @@ class Input:
 class MatchedClause:
     """A clause, the `number`th of its statement, over the DataFrame that `selected` gives.
 
-    `is_streamed` says that one before it is over a stream. Raises `QueryError` for what is wrong with it.
+    `is_streamed` says that an earlier one is over a stream. Raises `QueryError` for mistakes in it.
     """
 
     partition: list[Key]
@@ -124,12 +124,12 @@ class MatchedClause:
 
     @property
     def explained(self) -> str:
-        """How matches are found, and how tasks divide the rows."""
+        """How matches are found, and how tasks divide the rows, in words."""
         division = division_in_words(self._evaluation, self._axis, streaming=self.df.isStreaming)
         return f"{self._evaluation.conditions.strategy}; on Spark: {division}"
 
     def frame(self, *, by_time: bool = True) -> DataFrame:
-        """The rows of the result; runs jobs that look at the times where these are cut, if `by_time`."""
+        """The rows of the result; if rows are cut `by_time`, runs jobs that read the times."""
         if self.df.isStreaming:
             return self._of_stream().toDF(*self.names)
         in_ranges = self._in_ranges() if by_time and not self.partition else None
@@ -157,7 +157,7 @@ class MatchedClause:
         return rows.select(*names).mapInArrow(self.work.on_batches(), spark_schema(self.work.result))
 
     def _in_ranges(self) -> DataFrame | None:
-        """The rows of the result by ranges of time; None where one task has all rows."""
+        """The rows of the result by ranges of time; None if one task has all rows."""
         from pyspark.sql.functions import expr, monotonically_increasing_id
 
         axis = self._axis
@@ -184,7 +184,7 @@ class MatchedClause:
         return TimeAxis(self._evaluation, kind, self.input.zone)
 
     def _without_signs(self, name: str) -> Column:
-        """A key whose zeros hash alike."""
+        """A key whose zeros of both signs have one hash."""
         from pyspark.sql import functions as F  # noqa: N812
 
         is_float = self.df.schema[name].dataType.typeName() in ("float", "double")
@@ -226,12 +226,12 @@ class MatchedClause:
 
 
 def _column(key: Key, kind: str, place: int) -> str:
-    """The name of the column that a key is in."""
+    """The name of the column that holds a key."""
     return f"{kind}{place}" if key.column is None else column_name(key.column)
 
 
 def _sorted(key: Key, name: str) -> Column:
-    """The order of an entry of ORDER BY; NULL comes last unless the entry says more."""
+    """The order of an entry of ORDER BY; NULL comes last unless the entry says otherwise."""
     from pyspark.sql import functions as F  # noqa: N812
 
     column = F.col(name)

@@ -1,9 +1,9 @@
 """How tasks on Spark divide the rows of a MATCH_RECOGNIZE, as far as the clause alone decides it.
 
-Without PARTITION BY rows are divided by ranges of time, each with the window behind it. What matches from a
-row depends on the rows of its window only, so a task finds the matches that begin in its range. Which of
-these AFTER MATCH SKIP takes depends on all matches before; a task therefore follows the search from each row
-at which it could enter the range, and a last one takes the matches in their order (range_work.py).
+Without PARTITION BY rows are divided by ranges of time, each followed by the window. Matches from a row
+depend only on the rows of its window, so a task finds the matches that begin in its range. Which of these
+AFTER MATCH SKIP takes depends on all matches before; a task therefore follows the search from each row at
+which it could enter the range, and a last one takes the matches in their order (range_work.py).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 def is_chained(clause: RowPatternClause) -> bool:
-    """Whether AFTER MATCH SKIP leaves out matches, so that ranges do not know which of theirs are taken."""
+    """Whether AFTER MATCH SKIP leaves out matches, so that ranges do not know which of theirs count."""
     return clause.skip.to != "next"
 
 
 def why_one_task(evaluation: Evaluation, axis: TimeAxis | None) -> str:
-    """Why one task has to see all rows of a clause without PARTITION BY in order; empty if ranges do.
+    """The reason why one task must see all rows without PARTITION BY in order; empty if ranges may.
 
     `axis` has the times of the first entry of ORDER BY; it is None without one.
     """
@@ -63,7 +63,7 @@ def why_one_task(evaluation: Evaluation, axis: TimeAxis | None) -> str:
 
 
 def always_goes_on(pattern: RowPattern, skip: Skip, names: Mapping[str, frozenset[str]]) -> bool:
-    """Whether AFTER MATCH SKIP finds a row behind the first one of each match that has rows."""
+    """Whether AFTER MATCH SKIP always resumes after the first row of a match that has rows."""
     if skip.variable is None:
         return True
     return _goes_on(pattern, names[skip.variable.key], first=skip.to == "first")
@@ -114,7 +114,7 @@ def _fewest_rows(pattern: RowPattern) -> int:
 
 
 def division_in_words(evaluation: Evaluation, axis: TimeAxis | None, *, streaming: bool) -> str:
-    """What `explain_sql` says of the tasks; "one ordered task" is in it where one has to see all rows."""
+    """The line of `explain_sql` on tasks; it has "one ordered task" if one has to see all rows."""
     clause = evaluation.clause
     if streaming:
         return (

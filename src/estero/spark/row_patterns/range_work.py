@@ -1,9 +1,9 @@
-"""The work of a task that has one range of time: the matches that begin in it, and of these the taken ones.
+"""The work of a task for one range of time: the matches that begin in it, and those of them that are taken.
 
-Where AFTER MATCH SKIP leaves out matches, the task cannot know at which row of its range the search goes on.
-It follows the search from each row at which that may be; where two of these searches meet, they go on as one,
-so most of what they find is the same. Among what all ranges have found, the true search takes from its row on
-the next start, and goes on where that match says: one task reads the results in their order and does that.
+If AFTER MATCH SKIP leaves out matches, the task cannot know at which row of its range the search continues.
+It follows the search from each possible row; where two of these searches meet, they continue as one, so most
+of their results are the same. Among the results of all ranges, the true search takes the next start from its
+row on, and continues where that match ends: one task reads the results in order to do that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from estero.spark.row_patterns.time_ranges import TimeRanges
 
 TASK: Final = "__task"
-"""The range that a task has."""
+"""The range of a task."""
 HOME: Final = "__home"
 """The range of a row."""
 ENTRY: Final = "__entry"
@@ -45,14 +45,14 @@ ENTRY: Final = "__entry"
 START: Final = "__start"
 RESUME: Final = "__resume"
 LINE: Final = "__line"
-"""Where the match of a row of a result begins, where the search goes on then, and the place of the row."""
+"""For a row of a result, the start of its match, the row at which the search continues, and its index."""
 _NUMBER, _REACHED = "__number", "__reached"
 _CHANGED: Final = (
     "MATCH_RECOGNIZE: the rows have changed since the statement was read, so that a range of time lacks rows "
     "beside it; read it again with estero.spark.sql"
 )
 _PLACES: Final = 40
-"""Bits of the place of a row in its range; those before it are the number of the range."""
+"""The bits for the index of a row in its range; those before it are the number of the range."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ class RangeWork:
 
     @property
     def result(self) -> pa.Schema:
-        """The columns of what tasks find."""
+        """The columns of the results of tasks."""
         if not self.chained:
             return self.work.result
         return pa.schema([*self.work.result, *(pa.field(name, pa.int64()) for name in (START, RESUME, LINE))])
 
     def on_batches(self) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over the rows of a range and those beside it, in order."""
+        """The function for ``mapInArrow`` over the rows of a range and its surroundings, in order."""
 
         def match(batches: Batches) -> Batches:
             spare_collector()
@@ -85,7 +85,7 @@ class RangeWork:
         return match
 
     def taken(self) -> Callable[[Batches], Batches]:
-        """The function for ``mapInArrow`` over what all ranges have found, by `START` and `LINE`."""
+        """The function for ``mapInArrow`` over the results of all ranges, by `START` and `LINE`."""
         names = self.work.result.names
 
         def take(batches: Batches) -> Batches:
@@ -115,13 +115,13 @@ def in_time_ranges(
 
 
 class TakenMatches:
-    """Which matches the one search takes, of several with the same start all rows."""
+    """The matches that the one search takes, with all rows of each."""
 
     def __init__(self) -> None:
         self._start, self._resume = -1, 0
 
     def among(self, starts: NDArray[np.int64], resumes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Of the next rows of results, in the order of their starts, those whose match is taken."""
+        """Whether the match of each of the next rows, in the order of their starts, is taken."""
         begins = np.flatnonzero(np.diff(starts, prepend=-1))
         is_taken = []
         for start, resume in zip(starts[begins].tolist(), resumes[begins].tolist(), strict=True):
@@ -132,7 +132,7 @@ class TakenMatches:
 
 
 class _RangeRows:
-    """The rows of a task as they come; those behind which no start is decided wait for the next ones."""
+    """The rows of a task as they come; rows after the last decided start wait for the next ones."""
 
     def __init__(self, range_work: RangeWork) -> None:
         self._range_work = range_work
@@ -148,7 +148,7 @@ class _RangeRows:
         self._counted = (-1, 0)
 
     def batches(self, rows: pa.Table) -> Batches:
-        """What goes back to Spark for the next rows."""
+        """The rows for Spark after the next rows."""
         if self._is_over:
             return
         self._task = rows.column(TASK)[0].as_py()
@@ -167,7 +167,7 @@ class _RangeRows:
         yield from self._decided(last=False)
 
     def last(self) -> Batches:
-        """What goes back when there are no more rows."""
+        """The rows for Spark when there are no more rows."""
         if self._is_over:
             return
         work = self._range_work
@@ -216,7 +216,7 @@ class _RangeRows:
         yield from table.to_batches(ROWS)
 
     def _numbers(self, homes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The numbers of the next rows, by range and by the place in it: all tasks count alike."""
+        """The numbers of the next rows, from their range and the index in it: all tasks number alike."""
         home, count = self._counted
         begins = np.flatnonzero(np.diff(homes, prepend=home))
         sizes = np.diff(begins, append=homes.size)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
-"""The first words of statements that give rows."""
+"""The first words of statements that return rows."""
 _NAME_OF_FRAME: Final = re.compile(r"`_pyspark_[0-9a-f]{32}`\.?")
-"""How Spark calls a frame in a statement."""
+"""Spark's name for a frame in a statement."""
 
 
 @checked
@@ -73,7 +73,7 @@ def _read(
 
 
 class _Statement:
-    """A statement while its clauses become frames, which it calls by names of their own."""
+    """A statement while its clauses become frames, to which it refers by generated names."""
 
     def __init__(
         self, spark: SparkSession, text: str, words: Sequence[Word], tables: Mapping[str, object]
@@ -95,13 +95,13 @@ class _Statement:
         return readable_frame(self._frame(self._with_tables(), around))
 
     def explained(self, placed: Sequence[Placed]) -> str:
-        """How the clauses are evaluated."""
+        """The explanation of how the clauses are evaluated."""
         clauses = enumerate(self._clauses(placed, by_time=False), 1)
         lines = [f"MATCH_RECOGNIZE {number}: {matched.explained}" for number, matched in clauses]
         return "\n".join(lines) or "no MATCH_RECOGNIZE: the statement is Spark's"
 
     def _clauses(self, placed: Sequence[Placed], *, by_time: bool) -> Iterator[MatchedClause]:
-        """The clauses, in whose place the frames of their results are."""
+        """The clauses, which are replaced by the frames of their results."""
         is_streamed = False
         for number, clause in enumerate(placed, 1):
             source = _Source(self, clause)
@@ -119,7 +119,7 @@ class _Statement:
         source = self._pieces.text(clause.source)
         text = f"{self._pieces.definitions(clause)} {source}"
         named = {word.name.casefold() for word in words_of(text, dialect="spark") if word.is_name}
-        # a table that is not named may be a stream, which the input would be, too
+        # an unnamed table may be a stream, and then the input would be one, too
         given = [definition for name, definition in self._definitions.items() if name in named]
         before = self._pieces.definitions(clause, given)
         return self._frame(
@@ -132,7 +132,7 @@ class _Statement:
         return name
 
     def _frame(self, text: str, purpose: str) -> DataFrame:
-        """The frame of a statement that names others; PySpark makes views of these while Spark reads it."""
+        """The frame of a statement that refers to others, which PySpark makes views meanwhile."""
         used: dict[str, Any] = {
             name: df for name, df in self._frames.items() if re.search(rf"\b{name}\b", text)
         }
@@ -143,7 +143,7 @@ class _Statement:
             return self._spark.sql(text, **used)
 
     def _with_tables(self) -> str:
-        """The text as it is now, with the tables that were given in its WITH."""
+        """The current text, with the given tables in its WITH clause."""
         text = self._pieces.text()
         if not self._definitions:
             return text
@@ -173,7 +173,7 @@ class _Source:
 
 
 def _refuse_views(text: str, words: Sequence[Word]) -> None:
-    """Raises `QueryError` for a view: Spark would keep its text, and not the frames that it names."""
+    """Raises `QueryError` for a view: Spark would keep its text, but not the frames that it refers to."""
     first = [word.upper for word in words[:6]]
     if first[0] in ("CREATE", "ALTER", "REPLACE") and "VIEW" in first:
         raise QueryError(
@@ -185,7 +185,7 @@ def _refuse_views(text: str, words: Sequence[Word]) -> None:
 
 
 def _frame(spark: SparkSession, table: object) -> DataFrame:
-    """A DataFrame with the rows of whatever can be a table."""
+    """A DataFrame with the rows of anything that can be a table."""
     if hasattr(table, "isStreaming") and hasattr(table, "createOrReplaceTempView"):
         return table  # type: ignore[return-value]
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -199,7 +199,7 @@ def _frame(spark: SparkSession, table: object) -> DataFrame:
 
 @contextmanager
 def _in_words_of(purpose: str) -> Iterator[None]:
-    """Turns what Spark says of a text into an error of it."""
+    """Turns Spark's errors about a text into an error about that text."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:

@@ -1,7 +1,7 @@
 """One MATCH_RECOGNIZE over a streaming DataFrame → a streaming DataFrame of its result.
 
 As `recognize` does on streams: rows are packed into blobs, Spark brings these to the state of their bucket
-(buckets.py), and a last stage unpacks what is decided.
+(buckets.py), and a last stage unpacks the decided rows.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _COUNTS: Final = ("late", "waiting", "recognized", "state_bytes")
 _TURNED: Final = ", ".join([*(f"{name} BIGINT" for name in _COUNTS), "answers BINARY"])
 _SALT: Final = 1
 _ROWS: Final = 1 << 16
-"""Rows of a blob of answers."""
+"""The number of rows of a blob of answers."""
 
 
 def refuse_another(clause: RowPatternClause) -> NoReturn:
     """Raises the error for a second clause in a statement over a stream.
 
-    Spark's planner takes one ``applyInPandasWithState`` in a query, and does not number rows beside it.
+    Spark's planner accepts one ``applyInPandasWithState`` in a query, and cannot number rows beside it.
     """
     raise _at_pattern(
         clause,
@@ -64,7 +64,7 @@ def _at_pattern(clause: RowPatternClause, message: str, *, hint: str) -> QueryEr
 
 
 def check_stream(clause: RowPatternClause, df: DataFrame, order: list[Key]) -> None:
-    """Raises an error where matches on a stream would never be decided, or not in bounded state."""
+    """Raises an error if matches on a stream would never be decided, or not in bounded state."""
     if clause.within is None:
         raise _at_pattern(
             clause,
@@ -136,7 +136,7 @@ def _arrow_type(field: StructField, work: RowPatternWork) -> pa.DataType:
 
 
 def _header(work: RowPatternWork, packed: pa.Schema, buckets: int) -> str:
-    """What the state is of; another statement is refused it."""
+    """The identity of the state; another statement cannot use it."""
     clause = work.clause.text[work.clause.span.start : work.clause.span.end]
     about = {"format": FORMAT, "query": clause, "plan": f"{work.columns} {packed}", "buckets": buckets}
     return json.dumps(about)
@@ -161,7 +161,7 @@ class RowPatternStages:
             held = Held(*state.get) if state.exists else Held(self.duty.header)
             refuse_other(held.header, self.duty.header)
             if key[0] == GUARD:
-                state.update(held)  # keeps the header, also while nothing else is kept
+                state.update(held)  # keeps the header, even if nothing else is kept
                 return
             if not opened:
                 opened.append(Buckets(self.duty))

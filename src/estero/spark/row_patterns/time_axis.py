@@ -1,4 +1,4 @@
-"""The times that ORDER BY and WITHIN measure as integers, which rise in the order of the rows."""
+"""The times of ORDER BY and WITHIN as integers, which rise in the order of the rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIXED: Final = re.compile(r"(Etc/)?(UTC|GMT|UCT|Zulu)|Z|[+-]\d.*")
 
 
 class TimeAxis:
-    """The first entry of ORDER BY, of a type of Spark and in a time zone, and the windows from there."""
+    """The first entry of ORDER BY, of a Spark type and in a time zone, and the windows from it."""
 
     def __init__(self, evaluation: Evaluation, kind: str, zone: str) -> None:
         self._evaluation, self._kind, self._zone = evaluation, kind, zone
@@ -36,7 +36,7 @@ class TimeAxis:
 
     @property
     def why_not(self) -> str:
-        """Why times cannot be cut into ranges; empty if they can."""
+        """The reason why times cannot be cut into ranges; empty if they can."""
         if self._kind not in _TICKS:
             return f"values of type {self._kind} are not cut into ranges"
         if self._kind == "timestamp" and not _FIXED.fullmatch(self._zone):
@@ -46,17 +46,17 @@ class TimeAxis:
         return ""
 
     def ticks(self, column: str) -> str:
-        """SQL of the integer of a time; NULL where that is NULL."""
+        """SQL of the integer of a time; NULL if that is NULL."""
         ticks = _TICKS[self._kind].format(column)
         return f"~({ticks})" if self._key.descending else ticks
 
     def ticks_of_all(self, column: str) -> str:
-        """The same, and the least or greatest integer where the time is NULL."""
+        """The same, and the least or greatest integer if the time is NULL."""
         null = LEAST if self._key.nulls_first else GREATEST
         return f"coalesce({self.ticks(column)}, CAST('{null}' AS BIGINT))"
 
     def ends_of_windows(self, times: Sequence[int]) -> list[int] | None:
-        """The last integers of times in the windows from these on; None where one has no end."""
+        """The last integers of times in the windows from these on; None if one has no end."""
         turned = [~time for time in times] if self._key.descending else list(times)
         latest = self._evaluation.deadlines(_times(turned, self._kind))
         if latest.null_count:
@@ -67,7 +67,7 @@ class TimeAxis:
 
 
 def _times(integers: Sequence[int], kind: str) -> pa.Array:
-    """Times as they cross to Python."""
+    """Times in the form in which they cross to Python."""
     if kind == "date":
         return pa.array(integers, pa.int32()).cast(pa.date32())
     times = pa.array(integers, pa.int64())
@@ -77,7 +77,7 @@ def _times(integers: Sequence[int], kind: str) -> pa.Array:
 
 
 def _integers(latest: pa.Array, kind: str) -> list[int | float | Decimal | Fraction]:
-    """The numbers of times, in the unit of the first entry of ORDER BY."""
+    """The integers of times, in the unit of the first entry of ORDER BY."""
     integers: list[int | float | Decimal | Fraction]
     if pa.types.is_date32(latest.type):
         integers = latest.cast(pa.int32()).to_pylist()

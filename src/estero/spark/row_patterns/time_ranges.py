@@ -1,8 +1,9 @@
-"""Where the rows of MATCH_RECOGNIZE are cut into ranges of time, and which rows beside it a range has.
+"""The cuts of MATCH_RECOGNIZE into ranges of time, with the further rows that a range needs.
 
-A range has those behind it up to the end of the window of its last start. Where NEXT and PREV read further
-rows, it has those up to the next of many quantiles of all times: they are counted, so that there are enough.
-Rows of one time are never cut apart. Times are integers here, which rise in the order of ORDER BY.
+A range also has the rows after it up to the end of the window of its last start. If NEXT and PREV read
+further rows, it has those up to the next of many quantiles of all times: they are counted, so that there are
+enough. Rows with the same time are never separated. Times are integers here, which rise in the order of ORDER
+BY.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MOST_ENTRIES: Final = 4_096
-"""The most rows of a window in which a range begins: a search is followed from each of them."""
+"""The most rows of a window at the start of a range: a search is followed from each of them."""
 FEWEST_TASKS = 8
-"""Ranges pay where so many tasks run at once: together they are three times the work of one ordered task."""
+"""The tasks at once from which ranges pay: together they are three times the work of one ordered task."""
 SAMPLED: Final = 0.02
-"""The share of the rows that is asked for quantiles; rows beside ranges are counted afterwards."""
+"""The share of the rows used for quantiles; rows beside ranges are counted afterwards."""
 _FEWEST_QUANTILES: Final = 512
 _SEGMENT: Final = "__segment"
 
 
 class Border(NamedTuple):
-    """Where a range begins.
+    """The beginning of a range.
 
     It also has the rows from `back` on. The range before it also has those before `ahead`, and its windows
     end before `end`.
@@ -46,13 +47,13 @@ class Border(NamedTuple):
 
 @dataclass(frozen=True)
 class TimeRanges:
-    """The borders between ranges, in their order, which rows beside a range do not reach beyond."""
+    """The borders between ranges, in their order, beyond which the rows beside a range do not reach."""
 
     borders: tuple[Border, ...]
 
     @property
     def count(self) -> int:
-        """How many ranges there are."""
+        """The number of ranges."""
         return len(self.borders) + 1
 
     def home(self, time: str) -> str:
@@ -80,11 +81,11 @@ def find_time_ranges(
     *,
     chained: bool,
 ) -> TimeRanges | None:
-    """Ranges of about equally many rows, as many as tasks run at once; None where one task should have all.
+    """Ranges of about equally many rows, one per concurrent task; None if one task should have all.
 
-    `times` has one column, ``__time``. `ends_of_windows` says for times which one is the last in the window
-    from there, None where that is not known. `chained`: searches are followed from all rows at which they may
-    enter a range. Runs one job, and a second one where rows have to be counted.
+    `times` has one column, ``__time``. `ends_of_windows` gives for times the last one in the window from
+    there, None if it is unknown. `chained`: searches are followed from all rows at which they may enter a
+    range. Runs one job, and a second one if rows have to be counted.
     """
     wanted = ranges.parallelism(times.sparkSession)
     if wanted < FEWEST_TASKS:
@@ -105,7 +106,7 @@ def find_time_ranges(
 def borders_of(
     starts: Sequence[int], ends: Sequence[int], quantiles: Sequence[int], around: Surroundings
 ) -> list[Border]:
-    """The borders at `starts` between which there is more than rows beside ranges."""
+    """The borders at `starts` that are further apart than the rows beside ranges."""
     borders: list[Border] = []
     for start, last in zip(starts, ends, strict=True):
         before = bisect_left(quantiles, start) - 1
@@ -123,7 +124,7 @@ def borders_of(
 def _counted(
     times: DataFrame, borders: Sequence[Border], around: Surroundings, *, chained: bool
 ) -> list[Border]:
-    """The borders beside which there are enough rows, and not too many; one job counts them."""
+    """The borders with enough rows beside them, and not too many; one job counts them."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     places = [place for border in borders for place in border]

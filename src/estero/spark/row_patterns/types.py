@@ -1,4 +1,4 @@
-"""The types of DuckDB's results as Spark has them, and arrays of one as the other."""
+"""The types of DuckDB's results in Spark, and the conversion of arrays."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def crossing_type(spark_type: DataType, zone: str) -> pa.DataType | None:
 def result_type(kind: pa.DataType, column: str) -> pa.DataType:
     """The type that a column of a result has on its way to Spark.
 
-    Integers without a sign have one more byte, INTERVAL is one of days and less, NULL is a string. Raises
-    `DataError` for an INTERVAL inside of something else.
+    Unsigned integers have one more byte, INTERVAL becomes one of days and less, NULL a string. Raises
+    `DataError` for an INTERVAL inside another value.
     """
     if pa.types.is_interval(kind):
         return pa.duration("us")
@@ -86,7 +86,7 @@ def _simple(kind: pa.DataType) -> pa.DataType:
 
 
 def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array with the type that `result_type` gives for its own."""
+    """The array converted to the type that `result_type` gives for its own."""
     if pa.types.is_interval(array.type):
         return _durations(array)
     return array if array.type.equals(kind) else array.cast(kind)
@@ -101,7 +101,7 @@ def _durations(array: pa.Array) -> pa.Array:
     parts = np.frombuffer(buffer, _INTERVAL)[array.offset : array.offset + len(array)]
     if (parts["months"][valid] != 0).any():
         raise DataError(
-            "an INTERVAL with months does not go to Spark, where intervals are of months or of time",
+            "an INTERVAL with months cannot go to Spark, whose intervals have either months or time",
             hint="cast it: CAST(… AS STRING)",
         )
     length = parts["days"].astype(np.int64) * _DAY + parts["nanoseconds"] // 1000

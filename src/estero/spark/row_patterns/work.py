@@ -1,7 +1,7 @@
 """The work of a task: rows that Spark has put in order → rows of MATCH_RECOGNIZE.
 
-The rows of a partition of the clause follow one another, and a task has many of these. As many as are worth
-it are evaluated at once, whole partitions always.
+The rows of each partition of the clause are adjacent, and a task has many partitions. Enough of them are
+evaluated at once, and always whole partitions.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from estero.spark.workers import spare_collector
 Batches = Iterator[pa.RecordBatch]
 
 GROUP: Final = "g"
-"""The column whose value all rows of a partition share; rows of several may, too."""
+"""The column whose value all rows of a partition share; rows of several partitions may, too."""
 AT_ONCE: Final = 1 << 18
-"""Rows that are evaluated at once, and what is left of their last partition."""
+"""The number of rows evaluated at once, rounded up to the end of their last partition."""
 ROWS: Final = 1 << 16
-"""Rows of a batch of results."""
+"""The number of rows of a batch of results."""
 
 
 @dataclass(frozen=True)
 class RowPatternWork:
     """A clause over rows that cross from Spark; it travels to workers by pickle.
 
-    `columns` are the names and DuckDB's types of all columns of its input, `relation` what they may be
-    qualified by, `crossing` the columns that cross, as `Relation` has them, `result` those that go back,
+    `columns` are the names and DuckDB's types of all columns of its input, `relation` the name that may
+    qualify them, `crossing` the columns that cross, as `Relation` has them, `result` those that go back,
     `zone` the time zone of the session, and `aggregates` the names of DuckDB's. `in_pieces` says that matches
     are decided before all rows of a partition are known.
     """
@@ -79,7 +79,7 @@ class Evaluated:
         self._rest: pa.Table | None = None
 
     def batches(self, rows: pa.Table) -> Batches:
-        """What goes back to Spark for the next rows in order."""
+        """The rows for Spark after the next rows in order."""
         rows = rows.select(self._work.crossing.names)
         if not self._work.in_pieces:
             yield from self._going_back(self._table(rows))
@@ -91,12 +91,12 @@ class Evaluated:
         yield from self._going_back(table)
 
     def last(self) -> Batches:
-        """What goes back when there are no more rows."""
+        """The rows for Spark when there are no more rows."""
         if self._rest is not None:
             yield from self._going_back(self._table(self._rest, pieces=True, last=True))
 
     def table_and_rest(self, rows: pa.Table, known: str = "") -> tuple[pa.Table, pa.Table]:
-        """The result for rows with their progress, and the rows that the next ones follow (`Relation`)."""
+        """The result for rows with their progress, and the rows that precede the next ones (`Relation`)."""
         name = unique("crossed")
         relation = Relation(name, self._work.relation, sorted=True, pieces=True, known=known)
         with self.statements.registered({name: rows}):
@@ -104,7 +104,7 @@ class Evaluated:
 
     @property
     def surroundings(self) -> Surroundings:
-        """What is read beside a match."""
+        """The rows that are read beside a match."""
         return self._evaluation.surroundings
 
     def part_of_range(self, rows: pa.Table, starts: Starts, *, last: bool) -> RangePart:
@@ -133,7 +133,7 @@ class Evaluated:
 
 
 def with_progress(rows: pa.Table, *, dropped: int = 0, begin: int = 0) -> pa.Table:
-    """Rows as pieces are; nothing has been seen of their partitions, unless more is said (`Progress`)."""
+    """Rows in the form of pieces, without earlier rows of their partitions, unless `Progress` is given."""
     values = {"dropped": dropped, "begin": begin}
     for name in PROGRESS:
         rows = rows.append_column(name, pa.array(np.full(rows.num_rows, values.get(name, 0))))
@@ -141,7 +141,7 @@ def with_progress(rows: pa.Table, *, dropped: int = 0, begin: int = 0) -> pa.Tab
 
 
 class StatementsInZone(Statements):
-    """DuckDB in a time zone; in a worker on one thread, as Spark has a task for each core."""
+    """DuckDB in a time zone; in a worker on one thread, because Spark has a task for each core."""
 
     def __init__(
         self, zone: str, aggregates: frozenset[str] | None = None, *, in_worker: bool = False
@@ -154,14 +154,14 @@ class StatementsInZone(Statements):
 
 
 def _zone_of_duckdb(zone: str) -> str:
-    """A time zone as DuckDB calls it, where Spark has an offset."""
+    """DuckDB's name for a time zone that is an offset in Spark."""
     if zone == "Z":
         return "UTC"
     return f"GMT{zone}" if zone.startswith(("+", "-")) else zone
 
 
 def partitions_of(batches: Batches) -> Iterator[pa.Table]:
-    """Rows of whole partitions, `AT_ONCE` of them or more, as they follow one another."""
+    """Rows of whole partitions, at least `AT_ONCE` of them, in their order."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     last = None
@@ -185,7 +185,7 @@ def partitions_of(batches: Batches) -> Iterator[pa.Table]:
 
 
 def pieces_of(batches: Batches) -> Iterator[pa.Table]:
-    """Rows as they follow one another, `AT_ONCE` of them or more, but for the last."""
+    """Rows in their order, at least `AT_ONCE` of them except for the last."""
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -199,7 +199,7 @@ def pieces_of(batches: Batches) -> Iterator[pa.Table]:
 
 
 def check_zone(zone: str) -> None:
-    """Raises `DataError` where DuckDB does not know a time zone of Spark."""
+    """Raises `DataError` if a time zone of Spark is unknown to DuckDB."""
     import duckdb
 
     try:

@@ -1,4 +1,4 @@
-"""Finding a Java that runs Spark: the system's, else the one that the `estero[java]` extra brings."""
+"""Finding a Java that runs Spark: the system's, else the one in the `estero[java]` extra."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from estero.errors import EnvironmentProblem
 from estero.system.private_folders import exposure, make_folder
 
 OLDEST_JAVA = 17
-"""Spark 4 does not start on anything older."""
+"""The oldest Java on which Spark 4 starts."""
 
 REMEDY = (
     f"Install Java {OLDEST_JAVA} or newer (for example `apt install openjdk-17-jre-headless`), or run "
@@ -39,9 +39,9 @@ exec {java} "$@"
 
 
 def find_java_home(environment: Mapping[str, str] | None = None) -> Path:
-    """The JAVA_HOME to run Spark with: JAVA_HOME, `java` on PATH, the `estero[java]` extra, in this order.
+    """The JAVA_HOME for Spark: JAVA_HOME, `java` on PATH, the `estero[java]` extra, in this order.
 
-    Raises `EnvironmentProblem` with the remedy where there is none of version 17 or newer.
+    Raises `EnvironmentProblem` with the remedy if there is none of version 17 or newer.
     """
     environment = os.environ if environment is None else environment
     too_old: list[str] = []
@@ -59,7 +59,7 @@ def find_java_home(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def java_version(home: Path) -> int | None:
-    """The feature version (17, 21, …) of the Java in `home`, or None where no Java runs there."""
+    """The feature version (17, 21, …) of the Java in `home`, or None if no Java runs there."""
     java = home / "bin" / _JAVA
     if not java.is_file():
         return None
@@ -106,7 +106,7 @@ def shim_home(runtime: Path, cache: Path) -> Path:
 
 
 def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """The directory for what Estero can make again, by the habit of the system."""
+    """The directory for files that Estero can recreate, by the conventions of the system."""
     environment = os.environ if environment is None else environment
     if environment.get("XDG_CACHE_HOME"):
         return Path(environment["XDG_CACHE_HOME"]) / "estero"
@@ -126,7 +126,7 @@ def _system_homes(environment: Mapping[str, str]) -> list[Path]:
 
 
 def _home_of(java: Path) -> Path:
-    """Where a `java` on PATH lives; a version manager's stand-in for it has to be asked."""
+    """The home of a `java` on PATH; a version manager's wrapper has to be run to find it."""
     home = java.resolve().parent.parent
     if (home / "bin" / _JAVA).is_file():
         return home
@@ -150,7 +150,7 @@ def _asked_version(java: Path) -> int | None:
 
 
 def _said(java: Path, *options: str) -> str:
-    """The output of ``java -version``, or nothing where it does not run."""
+    """The output of ``java -version``, or nothing if it does not run."""
     command = [str(java), *options, "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
@@ -160,7 +160,7 @@ def _said(java: Path, *options: str) -> str:
 
 
 def _feature(version: str) -> int | None:
-    """17 of "17.0.15", 8 of "1.8.0_292"."""
+    """The feature version: 17 for "17.0.15", 8 for "1.8.0_292"."""
     numbers = re.match(r"(?:1\.)?(\d+)", version)
     return int(numbers[1]) if numbers else None
 
@@ -170,7 +170,7 @@ def _is_complete(home: Path) -> bool:
 
 
 def _rename(draft: Path, home: Path) -> None:
-    """Gives the draft its name; an incomplete one of that name goes, a complete one stays."""
+    """Gives the draft its name; an incomplete directory of that name is replaced, a complete one kept."""
     try:
         draft.rename(home)
     except OSError:

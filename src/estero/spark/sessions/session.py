@@ -1,4 +1,4 @@
-"""One Spark session of this process: local, quiet, and started when it is first needed."""
+"""The Spark session of this process: local, quiet, and started when it is first needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL_SHUFFLE_PARTITIONS = 8
-"""Spark's own 200 would mean 200 Python tasks for a few megabytes on a laptop."""
+"""The shuffle partitions: Spark's own 200 would mean 200 Python tasks for a few megabytes on a laptop."""
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 
@@ -38,7 +38,7 @@ _UNCAUGHT = 'Exception in thread "main" '
 _SECONDS_TO_CANCEL = 5.0
 
 _LAST_LINES = 5
-"""Lines of a log that an error shows."""
+"""The number of lines of a log that an error shows."""
 
 Interrupt = Callable[[int, FrameType | None], object]
 
@@ -88,9 +88,9 @@ def _settings(master: str, app_name: str, partitions: int, java_options: str) ->
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {java_options}".strip(),
         "spark.executorEnv.PYTHONPATH": _package_path(),
-        # Spark would measure the batch at each row that it adds to it: a fifth of a task's time
+        # Spark would measure the batch at each row that it adds: a fifth of a task's time
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-        # state of streams: on disk as well as in memory, and of each micro-batch only what has changed
+        # state of streams is on disk as well as in memory, and each micro-batch stores only changes
         "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # tables of Spark's catalogue are not used; without this, an empty directory may be left behind
@@ -99,23 +99,23 @@ def _settings(master: str, app_name: str, partitions: int, java_options: str) ->
 
 
 def _loopback(master: str) -> dict[str, str]:
-    """Local mode speaks to itself only: works without a network, opens no port to others."""
+    """Binds local mode to the loopback: it works without a network and opens no port to others."""
     if not master.startswith("local"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} | _safe_path()
 
 
 def _safe_path() -> dict[str, str]:
-    """Has local workers look for modules in the current directory only if this process does.
+    """Makes local workers look for modules in the current directory only if this process does.
 
-    Spark starts them as ``python -m pyspark.daemon`` there, and a file called like a module of Python would
+    Spark starts them as ``python -m pyspark.daemon`` there, and a file named like a module of Python would
     run in its place.
     """
     return {} if searches_here() else {_SAFE_PATH: "1"}
 
 
 def _package_path() -> str:
-    """Where workers find Estero when it is not installed but found through `sys.path`."""
+    """The path on which workers find Estero if it is not installed but found through `sys.path`."""
     import estero
 
     own = str(Path(estero.__file__).resolve().parent.parent)
@@ -124,7 +124,7 @@ def _package_path() -> str:
 
 
 def _workers_python(master: str) -> str:
-    """This interpreter; on a cluster it may lie elsewhere, so what the user says goes first."""
+    """The Python of workers: this interpreter; on a cluster, where it may differ, the user's if set."""
     if master.startswith("local"):
         return sys.executable
     return os.environ.get("PYSPARK_PYTHON", sys.executable)
@@ -152,19 +152,19 @@ def _start(settings: Mapping[str, str], quiet: bool) -> SparkSession:
             context.setLogLevel("ERROR")
             _hush_loggers()
         return SparkSession(context)
-    except Py4JJavaError as error:  # no such master, none that answers, a setting that Spark refuses
+    except Py4JJavaError as error:  # a missing or silent master, or a refused setting
         reason, master = first_sentence(str(error)), settings["spark.master"]
         question = "" if master.startswith("local") else " Does this master answer?"
         raise EnvironmentProblem(f"Spark did not start on {master}: {reason}{question}") from error
 
 
 def _interrupted(context: SparkContext, before: Interrupt, number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does: ends the jobs; the call that waits for one ends with Spark's word for that.
+    """Makes Ctrl-C end the jobs; a call that waits for one then ends with Spark's own error.
 
-    `failures.jobs` makes it a KeyboardInterrupt. The handler of PySpark itself raises one in the middle of
-    that call, after it has asked for the end on the very connection that is waiting: the jobs go on, and
-    the next calls fail. Another thread has a connection of its own. `before`, the handler that
-    was there, is called in any case.
+    `failures.jobs` turns that into a KeyboardInterrupt. PySpark's handler itself raises one in the middle of
+    that call, after it has requested the end on the very connection that is waiting: the jobs go on, and the
+    next calls fail. Another thread has its own connection. `before`, the previous handler, is called in any
+    case.
     """
     ended: list[int] = []
 
@@ -192,14 +192,14 @@ def _waits_for_java(frame: FrameType | None) -> bool:
 
 
 def _hush_loggers() -> None:
-    """PySpark logs errors of queries, and py4j interrupts, to the terminal before they are raised."""
+    """Silences the loggers of PySpark (errors of queries) and py4j (interrupts): both raise them anyway."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.msg != "KeyboardInterrupt while sending command.")
 
 
 def _launch(conf: SparkConf, log: Path | None) -> Any:
-    """Starts the Java process, its output going to `log`; py4j's gateway to it."""
+    """Starts the Java process, with its output going to `log`; returns py4j's gateway to it."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
@@ -217,7 +217,7 @@ def _launch(conf: SparkConf, log: Path | None) -> Any:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C waits for the end of the block: a Java process that nobody holds yet would run for ever."""
+    """Delays Ctrl-C to the end of the block: a Java process without an owner would run for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -240,7 +240,7 @@ def _log_file() -> Path:
 
 
 def _tail(log: Path) -> str:
-    """The reason why Java died, by its log: the exception that nobody caught, else the last lines."""
+    """The reason why Java died, from its log: the uncaught exception, else the last lines."""
     said = log.read_text(errors="replace").strip().splitlines()
     for line in said:
         if line.startswith(_UNCAUGHT):
@@ -250,7 +250,7 @@ def _tail(log: Path) -> str:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Sets environment variables, and puts back what was there."""
+    """Sets environment variables, and restores the previous values."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,14 +1,14 @@
-"""One bucket of keys on a stream: what it holds between micro-batches, and what a micro-batch does to it.
+"""One bucket of keys on a stream: its state between micro-batches, and the effect of a micro-batch on it.
 
 Spark keeps one row of state for each bucket: a snapshot of recognition, and the events that wait until the
-watermark has passed them. A turn takes the events that have come and the watermark, puts what the watermark
-has passed in stream order, recognizes it, and says what is to be kept and when to look again.
+watermark has passed them. A turn takes the new events and the watermark, puts the events that the watermark
+has passed in stream order, recognizes them, and returns the state to keep and when to run again.
 
-Events before the watermark are not waited for. An event is late if its time is before the watermark, or if
-its place is before one that was recognized already; it is counted and left out. Spark's watermark is in
-whole milliseconds and that of the micro-batches before. Where Estero has made it, the next one is known to
-be at least the greatest time seen here less the lateness, to the tick, so that events up to there need not
-wait. The user's own has passed all of its millisecond, or the last events of a stream would wait for ever.
+Events before the watermark are not waited for. An event is late if its time is before the watermark, or if it
+sorts before one that was already recognized; it is counted and left out. Spark's watermark is in whole
+milliseconds and is that of earlier micro-batches. If Estero has made it, the next one is known to be at least
+the greatest time seen here minus the lateness, to the tick, so that events up to there need not wait. The
+user's own counts as having passed all of its millisecond, or the last events of a stream would wait for ever.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from estero.spark.streams.ticks import Ticks
 from estero.spark.work import Work, classified_batch
 
 FORMAT = 2
-"""The version of the state of streams. Another one is refused."""
+"""The version of the state of streams. Other versions are refused."""
 
 _ANEW = "give the stream a checkpoint directory of its own"
 
@@ -46,20 +46,20 @@ HELD = (
 """The state of a bucket as Spark has it."""
 
 _NOTHING = LEAST - 1
-"""What the watermark has passed at first: no time at all."""
+"""The watermark at first, which has not passed any time."""
 _LAST_MS = GREATEST // 1000
-"""No timestamp of Spark is in a later millisecond."""
+"""The last millisecond of Spark's timestamps."""
 _AT_ONCE = 1 << 15
-"""Events that are recognized at once: after each lot, what has left the window is forgotten."""
+"""The number of events recognized at once: after each lot, events that have left the window are forgotten."""
 
 
 class Held(NamedTuple):
     """The state of a bucket.
 
-    `header` says what it is of. `seen` events have their numbers, those before time `closed` are late, and
+    `header` identifies the stream. `seen` events have their numbers, those before time `closed` are late, and
     when the watermark has passed the millisecond `look_again`, something here is over (else `NEVER`). `last`
     was recognized last; it and those `waiting` are blobs (packing.py). `recognition` is a snapshot, None
-    before the first event, and `progress` what is open in it (`Progress`), as JSON.
+    before the first event, and `progress` the open runs (`Progress`), as JSON.
     """
 
     header: str
@@ -73,7 +73,7 @@ class Held(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes it is."""
+        """Its size in bytes."""
         return sum(map(len, filter(None, (self.last, self.waiting, self.recognition))))
 
 
@@ -93,7 +93,7 @@ def held_blob(held: Held) -> bytes:
 
 
 def held_of(blob: bytes) -> Held:
-    """The state of `held_blob`."""
+    """The state from `held_blob`."""
     (row,) = batch_of(blob, _HELD).to_pylist()
     return Held(**row)
 
@@ -101,7 +101,7 @@ def held_of(blob: bytes) -> Held:
 class Progress(NamedTuple):
     """The open runs of a bucket by step, from step 1, and the time of the first event they have marked.
 
-    The time is in ticks, None where nothing is open.
+    The time is in ticks, None if nothing is open.
     """
 
     runs: tuple[int, ...]
@@ -116,23 +116,23 @@ class Progress(NamedTuple):
 
     @classmethod
     def read(cls, text: str | None, steps: int) -> Progress:
-        """The progress that `as_text` wrote; None where nothing is open."""
+        """The progress that `as_text` wrote; None if nothing is open."""
         if text is None:
             return cls((0,) * steps)
         runs, oldest = json.loads(text)
         return cls(tuple(runs), oldest)
 
     def as_text(self) -> str | None:
-        """The progress as JSON; None where nothing is open."""
+        """The progress as JSON; None if nothing is open."""
         return json.dumps([self.runs, self.oldest]) if any(self.runs) or self.oldest is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """What all buckets of a stream share; it travels to workers by pickle.
+    """The part that all buckets of a stream share; it travels to workers by pickle.
 
     `packed` is the schema of blobs; events are sorted by its columns `order`. The keys are in `buckets`.
-    `lateness` is in ticks, None where the watermark is the user's.
+    `lateness` is in ticks, None if the watermark is the user's.
     """
 
     work: BucketWork
@@ -145,21 +145,21 @@ class Duty:
 
     @property
     def steps(self) -> int:
-        """How many steps the pattern has."""
+        """The number of steps of the pattern."""
         return self.work.steps
 
     @property
     def counted(self) -> bool:
-        """Whether all events are there and get their positions in the stream."""
+        """Whether all events are included and get their positions in the stream."""
         return self.work.division.positions
 
 
 class Turn:
-    """One micro-batch of a bucket, or a moment that it had asked for: `run` it to its end, then `close` it.
+    """One micro-batch of a bucket, or a timer that it had set: `run` it to its end, then `close` it.
 
-    `watermark` is Spark's, in milliseconds, None where there is none yet. `newest` is the greatest time of
-    all buckets in this micro-batch. `rules` are those from now on, by name, where they change. Raises
-    `DataError` where `held` is the state of something else.
+    `watermark` is Spark's, in milliseconds, None if there is none yet. `newest` is the greatest time of all
+    buckets in this micro-batch. `rules` are those from now on, by name, if they change. Raises `DataError` if
+    `held` is the state of another stream.
     """
 
     def __init__(
@@ -196,17 +196,17 @@ class Turn:
 
     @property
     def waiting(self) -> int:
-        """How many events wait."""
+        """The number of events that wait."""
         return int(self._waiting.num_rows)
 
     @property
     def is_due(self) -> bool:
-        """Whether the watermark has passed what the bucket had asked to be looked at for."""
+        """Whether the watermark has passed the time for which the bucket had set a timer."""
         waited = self.waiting > 0 and _first_time(self._waiting) <= self._until
         return self._passed or waited or self._rules is not None
 
     def run(self, blobs: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
-        """The answers that end in what the watermark has passed; `blobs` have come, in order of arrival."""
+        """The answers that end in events that the watermark has passed; `blobs` are in order of arrival."""
         recognition = None if self._rules is None else self._recognizing()
         if isinstance(recognition, ChangingRules):
             recognition.change(self._rules or {})
@@ -224,7 +224,7 @@ class Turn:
         yield from self._decided()
 
     def close(self) -> Held | None:
-        """The state to keep; None where nothing in it can matter to later events."""
+        """The state to keep; None if nothing in it can matter to later events."""
         snapshot, idle, progress = self._held.recognition, True, self._held.progress
         closed = snapshot is not None and (self._duty.work.waits or self._spark > self._held.closed)
         if self._recognition is not None or closed:
@@ -249,7 +249,7 @@ class Turn:
         )
 
     def _look_again(self, *, idle: bool) -> int:
-        """The millisecond with which something here is over: a wait, or the windows of all that is open."""
+        """The millisecond with which something here is over: a wait, or the windows of all open runs."""
         ticks, window = self._duty.ticks, self._duty.work.window
         soon = [ticks.ms_of(_first_time(self._waiting)) - 1] if self.waiting else []
         due = None if self._recognition is None else self._recognition.due
@@ -285,7 +285,7 @@ class Turn:
             yield from map(work.shown, recognition.push(classified))
 
     def _decided(self) -> Iterator[pa.RecordBatch]:
-        """The answers that are decided now, where that is later than at their end."""
+        """The answers that are decided now, if that is later than at their end."""
         work, begun = self._duty.work, self._recognition is not None or self._held.recognition is not None
         if not (work.decides_later and begun):
             return
@@ -304,7 +304,7 @@ class Turn:
         return come
 
     def _before_last(self, come: pa.RecordBatch, times: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which events would have to stand before the one that was recognized last."""
+        """Whether each event would have to come before the one that was recognized last."""
         last = _first_time(self._last)
         before = times < last
         ties = np.flatnonzero(times == last)
@@ -344,7 +344,7 @@ def _first_time(events: pa.RecordBatch) -> int:
     return int(events.column(TIME)[0].as_py())
 
 
-# ------------------------------------------------------------------------- what the state is of
+# ------------------------------------------------------------------------- the identity of the state
 
 
 def header_of(work: Work, packed: pa.Schema, buckets: int) -> str:
@@ -359,7 +359,7 @@ def header_of(work: Work, packed: pa.Schema, buckets: int) -> str:
 
 
 def refuse_other(given: str, expected: str) -> None:
-    """Raises `DataError` unless the two headers say the same."""
+    """Raises `DataError` unless the two headers are the same."""
     if given == expected:
         return
     there: Mapping[str, Any] = json.loads(given)
@@ -387,7 +387,7 @@ def refuse_other(given: str, expected: str) -> None:
 
 
 def refuse_other_rules(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> None:
-    """Raises `DataError` where two headers have different rules: digests of their queries, by name."""
+    """Raises `DataError` if two headers have different rules: digests of their queries, by name."""
     if there is None or here is None:
         return
     for name in there:

@@ -1,4 +1,4 @@
-"""What a bucket asks of work on a stream, and of the recognition that goes on in it."""
+"""The interfaces that a bucket needs: work on a stream, and the recognition that goes on in it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class BucketRecognition(Protocol):
         """The complex events that end in this batch, as tables."""
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
-        """What is decided as no event before `position`, or before `time` in ticks, comes any more."""
+        """The answers that are decided once no event before `position`, or before `time` in ticks, comes."""
 
     def advance(self, time: int, /) -> None:
-        """No event before `time`, in ticks, comes any more."""
+        """Announces that no event before `time`, in ticks, comes any more."""
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on."""
+        """The data needed to continue."""
 
     def open_runs(self) -> OpenRuns:
-        """What is open."""
+        """The open runs."""
 
     @property
     def idle(self) -> bool:
-        """Whether to begin anew would change no later answer."""
+        """Whether starting afresh would change no later answer."""
 
     @property
     def due(self) -> int | None:
-        """The time with which something is decided; None where nothing waits."""
+        """The time with which something is decided; None if nothing waits."""
 
 
 @runtime_checkable
@@ -46,7 +46,7 @@ class ChangingRules(BucketRecognition, Protocol):
     """A recognition whose rules may change."""
 
     def change(self, texts: Mapping[str, str]) -> None:
-        """Has the rules be these, by name."""
+        """Replaces the rules by these, by name."""
 
 
 class BucketWork(Protocol):
@@ -54,7 +54,7 @@ class BucketWork(Protocol):
 
     @property
     def division(self) -> Division:
-        """How events are divided among buckets."""
+        """The division of events among buckets."""
 
     @property
     def events(self) -> pa.Schema:
@@ -70,11 +70,11 @@ class BucketWork(Protocol):
 
     @property
     def steps(self) -> int:
-        """How many steps open runs are told apart by."""
+        """The number of steps by which open runs are distinguished."""
 
     @property
     def window(self) -> Window | None:
-        """The longest window; None where there is one without."""
+        """The longest window; None if something has no window."""
 
     @property
     def waits(self) -> bool:
@@ -82,10 +82,10 @@ class BucketWork(Protocol):
 
     @property
     def decides_later(self) -> bool:
-        """Whether some rows are decided later than at the end of what they show."""
+        """Whether some rows are decided later than at the end of their events."""
 
     def recognizing(self, *, snapshots: bool = False, state: bytes | None = None) -> BucketRecognition:
-        """The recognition; with `state` it goes on from a snapshot."""
+        """The recognition; with `state` it continues from a snapshot."""
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """A batch of answers with the names and types that they have on Spark."""

@@ -1,8 +1,8 @@
-"""Rules that may change while a stream runs on Spark: events as they are, and a recognizer of rules.
+"""Rules that may change while a stream runs on Spark: unclassified events, and a recognizer of rules.
 
-Spark fixes what a stream computes when it starts, so the JVM cannot evaluate conditions of rules to come.
+Spark fixes the computation of a stream when it starts, so the JVM cannot evaluate conditions of future rules.
 All columns of all events go to one bucket, whose state is that of a recognizer of rules and the texts of
-these. Which rules a micro-batch has comes with its events (rule_source.py).
+these. The rules of a micro-batch come with its events (rule_source.py).
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
 
 _STATE: Final = pa.schema([("rules", pa.string()), ("recognizer", pa.binary())])
 _BEGUN, _NO_RULE = "no rule", "SELECT * WHERE Event"
-"""A recognizer needs a rule to begin with; this one is removed at once."""
+"""The placeholder rule: a recognizer needs a rule to begin with; this one is removed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangingWork:
     """The work of the bucket of a stream whose rules may change; it travels to workers by pickle.
 
-    `events` is the schema of events, with all their columns, `layout` how they are laid out, and `answer` the
-    common columns and ``version``.
+    `events` is the schema of events, with all their columns, `layout` their layout, and `answer` the common
+    columns and ``version``.
     """
 
     events: pa.Schema
@@ -80,12 +80,12 @@ class ChangingWork:
         return ChangingRecognition(self, state)
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of answers as Spark has it."""
+        """A batch of answers in Spark's form."""
         return table
 
 
 class ChangingRecognition:
-    """A recognizer of rules and their texts, as `Recognition` is asked."""
+    """A recognizer of rules and their texts, with the interface of `Recognition`."""
 
     def __init__(self, work: ChangingWork, state: bytes | None) -> None:
         self.work = work
@@ -102,9 +102,9 @@ class ChangingRecognition:
         self._version = version_of(self._texts)
 
     def change(self, texts: Mapping[str, str]) -> None:
-        """Has the rules be these: the others keep what is open, new ones see events from now on.
+        """Replaces the rules by these: unchanged ones keep their open runs, new ones see events from now on.
 
-        Where events are kept, new ones begin with a replay of these.
+        If events are kept, new ones begin with a replay of these.
         """
         if texts and not self._texts and not self._recognizer.position:  # all at once, which is quicker
             self._recognizer = RuleSet(_queries(texts)).recognizer_of(self.work.layout)
@@ -124,7 +124,7 @@ class ChangingRecognition:
         return self._shown(self._recognizer.push(pa.Table.from_batches([events])))
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
-        """What is decided as no event before `time` comes any more."""
+        """The answers that are decided once no event before `time` comes."""
         del position  # the recognizer counts its events
         if time is None or time == LEAST:
             return
@@ -135,10 +135,10 @@ class ChangingRecognition:
         yield from self._shown(self._recognizer.advance(passed))
 
     def advance(self, time: int) -> None:
-        """`tables_decided` has done it, as it may decide something."""
+        """Does nothing: `tables_decided` has done it, as it may decide something."""
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on."""
+        """The data needed to continue."""
         row = [pa.array([json.dumps(self._texts)]), pa.array([self._recognizer.snapshot()], pa.binary())]
         return KEPT.keep(blob_of(pa.RecordBatch.from_arrays(row, schema=_STATE)), self)
 
@@ -149,11 +149,11 @@ class ChangingRecognition:
         return OpenRuns({}, None)
 
     idle = False
-    """Positions are counted on."""
+    """False: positions are counted on."""
 
     @property
     def due(self) -> int | None:
-        """When to look again: whenever the watermark has moved, as a rule may wait for a deadline."""
+        """The next time to run: whenever the watermark has moved, as a rule may wait for a deadline."""
         return None if self._last == LEAST else self._last
 
     def _shown(self, answers: RuleAnswers) -> Iterator[pa.RecordBatch]:
@@ -175,7 +175,7 @@ def recognize_changing_rules(
 ) -> DataFrame:
     """The complex events of the rules in a directory or a table, which may change, with a `version`.
 
-    Raises `DataError` where there is none, for a column that cannot cross, and as `recognize_stream`.
+    Raises `DataError` if there is none, for a column that cannot cross, and as `recognize_stream`.
     """
     if isinstance(place, RuleTable):
         place = of_files(df.sparkSession, place)

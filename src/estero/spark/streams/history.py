@@ -1,7 +1,7 @@
-"""A batch of past events → what a stream had given for them, and the state from which a stream goes on.
+"""A batch of past events → the answers a stream would have given, and the state from which one continues.
 
 Tasks have whole buckets, whose events come in stream order. A bucket takes turns as on a stream, some events
-at a time, and a last one that knows the time of the last event of all. The state is a table of Parquet files
+at a time, and a last one that knows the time of the very last event. The state is a table of Parquet files
 with a packed row for each bucket, which a stream reads in its first micro-batch.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _BUCKET: Final = "__bucket"
 _AT_ONCE: Final = 1 << 17
-"""Events of a turn, at most: their answers are not held, but their state is written."""
+"""The largest number of events of a turn: their answers are not held, but their state is written."""
 
 Row = tuple[None, int, int, int, int, bytes]
 """A packed row."""
@@ -56,7 +56,7 @@ class History:
     newest: int
 
     def bucketed(self, batches: Batches) -> Batches:
-        """Classified rows, each with the number of its bucket behind its columns."""
+        """Classified rows, each with the number of its bucket after its columns."""
         for batch in batches:
             numbers = np.full(batch.num_rows, self.groups[0], np.int32)
             if self.duty.buckets > 1:
@@ -65,7 +65,7 @@ class History:
             yield batch.append_column(_BUCKET, pa.array(numbers))
 
     def answers(self, batches: Batches) -> Batches:
-        """What a stream had given."""
+        """The answers that a stream would have given."""
         for _, answers in self._turns(batches):
             yield from answers
 
@@ -93,7 +93,7 @@ class History:
             yield bucket, bucket.end(self.newest)
 
     def _lots(self, batches: Batches) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Events of one bucket, some at a time, with its number."""
+        """The events of one bucket in lots, with its number."""
         packed = self.duty.packed
         for batch in batches:
             numbers = batch.column(_BUCKET).to_numpy()
@@ -115,7 +115,7 @@ class _Bucket:
         self.ended: bool = False
 
     def turn(self, events: pa.RecordBatch | None, newest: int | None = None) -> Batches:
-        """The answers of a turn with these events, which come after all before."""
+        """The answers of a turn with these events, which come after all earlier ones."""
         last = None if events is None else int(events.column(self._duty.order[0])[-1].as_py())
         turn = Turn(self._duty, self.held, None, last if newest is None else newest)
         yield from turn.run([] if events is None else [blob_of(events)])
@@ -124,7 +124,7 @@ class _Bucket:
         self.held = turn.close()
 
     def end(self, newest: int) -> Batches:
-        """The answers of the last turn: all events up to a time are there."""
+        """The answers of the last turn: all events up to a time are known."""
         yield from self.turn(None, newest)
         self.ended = True
 
@@ -136,7 +136,7 @@ class _Bucket:
 def with_state(
     df: DataFrame, readings: Sequence[DataFrame], stages: Stages, asked: Classification, place: str
 ) -> DataFrame:
-    """What a stream would have given for past events; a job of its own writes the state to go on from.
+    """The answers a stream would have given for past events; another job writes the state to continue from.
 
     `readings` are the classified rows of the duties, made of a batch, `df`, and `asked` says how its times
     are read. The state is a new directory of Parquet files at `place`.
@@ -169,7 +169,7 @@ def with_state(
 
 
 def begun_from(df: DataFrame, place: str | None) -> DataFrame | None:
-    """Packed rows with the state with which a stream begins, of its first micro-batch; None without one."""
+    """Packed rows with the state with which a stream begins, for its first micro-batch; None without one."""
     if place is None:
         return None
     with _clear_of(f"there is no state at {place}", "recognize a batch with this state first"):
@@ -178,7 +178,7 @@ def begun_from(df: DataFrame, place: str | None) -> DataFrame | None:
 
 @contextmanager
 def _clear_of(said: str, hint: str) -> Iterator[None]:
-    """Says where a state is not, or cannot be, instead of what Spark says of a path."""
+    """Reports that a state is missing, or cannot be written, in place of Spark's error about a path."""
     from pyspark.errors import AnalysisException, IllegalArgumentException
 
     try:

@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from estero.classify.column_names import KEYS, TIME
 
 GUARD = -1
-"""The group that holds nothing but the header of the state: it is never forgotten."""
+"""The group that holds only the header of the state: it is never forgotten."""
 
 NO_TIME = -(2**63)
 
 RULES = -1
-"""The task of packed rows that have rules instead of events, as JSON."""
+"""The task number of packed rows that have rules instead of events, as JSON."""
 
 STATE = -2
-"""The task of packed rows that have the state of a bucket, with which a stream begins."""
+"""The task number of packed rows that have the state of a bucket, with which a stream begins."""
 
 _ROWS, _BYTES = 1 << 17, 1 << 24
-"""The number of events, and of their bytes, at which a task packs what it has."""
+"""The number of events, and of their bytes, at which a task packs those it has."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 PACKED = pa.schema(
@@ -42,14 +42,14 @@ PACKED = pa.schema(
         ("events", pa.binary()),
     ]
 )
-"""Packed rows. ``clock`` is NULL: Spark only looks whether it has a watermark."""
+"""The columns of packed rows. ``clock`` is NULL: Spark only checks that it has a watermark."""
 
 
 class Packed(NamedTuple):
     """One packed row: the blob `number` that `task` has for a bucket.
 
-    `newest` is the greatest time among all events of the task where this is its last row for the bucket,
-    else `NO_TIME`: pandas makes floats of integers that may be NULL.
+    `newest` is the greatest time among all events of the task if this is its last row for the bucket, else
+    `NO_TIME`: pandas turns integers that may be NULL into floats.
     """
 
     bucket: int
@@ -61,7 +61,7 @@ class Packed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How events are packed: into how many `buckets`, by the keys among the columns of `schema` if any.
+    """The packing of events: the number of `buckets`, by the keys among the columns of `schema`, if any.
 
     `groups` are the numbers under which Spark groups the buckets; by default those of `group_numbers`.
     """
@@ -71,7 +71,7 @@ class Packing:
     groups: tuple[int, ...] | None = None
 
     def packed(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[pa.RecordBatch]:
-        """The events of a task as packed rows; each bucket, and the guard, gets one at least."""
+        """The events of a task as packed rows; each bucket, and the guard, gets at least one."""
         groups = group_numbers(self.buckets) if self.groups is None else self.groups
         newest = NO_TIME
         number = 0
@@ -105,7 +105,7 @@ def buckets_of(keys: list[NDArray[np.int64]], buckets: int) -> NDArray[np.uint16
 def group_numbers(buckets: int) -> list[int]:
     """The number under which Spark groups each bucket.
 
-    Spark takes the remainder of a hash to find the task of a group. These numbers have all remainders by
+    Spark finds the task of a group by the remainder of a hash. These numbers have all remainders modulo
     `buckets`, so as many tasks, or half of them, or a quarter, … have equally many buckets each.
     """
     number_of: dict[int, int] = {}
@@ -122,7 +122,7 @@ def blob_of(batch: pa.RecordBatch) -> bytes:
 
 
 def batch_of(blob: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch of `blob_of`, whose columns lie in the blob: nothing is copied."""
+    """The batch of `blob_of`, with its columns inside the blob: nothing is copied."""
     return pa.ipc.read_record_batch(pa.py_buffer(blob), schema)
 
 
@@ -136,7 +136,7 @@ def joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 def gathered(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, rows: int, size: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that are complete at a number of rows, or of bytes."""
+    """The same rows in batches that end at a number of rows or of bytes."""
     waiting: list[pa.RecordBatch] = []
     has_rows = has_size = 0
     for batch in batches:

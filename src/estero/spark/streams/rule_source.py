@@ -1,11 +1,10 @@
-"""Rules that may change, in a directory or a table, as a source of Spark: each micro-batch looks there.
+"""Rules that may change, in a directory or a table, as a source of Spark: each micro-batch reads them.
 
 Spark has a source of Python in a process of its own beside the driver, where there is no session. So what is
 looked at are files: those of the directory, or those of Parquet that the table has, with the log of Delta.
 
-An offset of the source has the texts of all rules. So the log of the checkpoint says which rules a
-micro-batch had, and one that is done again has the same. Where they have changed, one row brings them to the
-bucket.
+An offset of the source has the texts of all rules. So the log of the checkpoint records the rules of each
+micro-batch, and a repeated one has the same. If they have changed, one row brings them to the bucket.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Offset = dict[str, str]
 
 
 def of_files(spark: SparkSession, table: RuleTable) -> RuleTable:
-    """The table by its path, which the catalog of Spark knows where it was given by its name.
+    """The table by its path, which Spark's catalog has if it was given by its name.
 
     Raises `DataError` where there is none of this name, or it is not one of Parquet or Delta.
     """
@@ -65,7 +64,7 @@ def of_files(spark: SparkSession, table: RuleTable) -> RuleTable:
 def rule_rows(spark: SparkSession, place: Path | RuleTable, layout: StreamLayout, bucket: int) -> DataFrame:
     """Packed rows with the rules in a directory or a table, for a bucket, whenever they have changed.
 
-    Rules count that fit events of a layout; the others are refused in the log of the driver.
+    Only rules that fit events of a layout are used; the others are refused in the log of the driver.
     """
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -104,9 +103,9 @@ def rule_rows(spark: SparkSession, place: Path | RuleTable, layout: StreamLayout
 
 @dataclass(slots=True)
 class Versions:
-    """The rules of an origin as they are at moments, of those that fit events of a `layout`.
+    """The rules of an origin at successive moments, restricted to those that fit events of a `layout`.
 
-    A stream of what is there looks `once`.
+    A stream that ends with the available data reads them `once`.
     """
 
     rules: RuleOrigin
@@ -134,7 +133,7 @@ class Versions:
         return cls(origin_of(place), StreamLayout.of_state(options["layout"], arrays))
 
     def after(self, start: Offset) -> Offset:
-        """The rules now; `start` has those before. What cannot be read changes nothing."""
+        """The rules now; `start` has those before. Unreadable rules change nothing."""
         before = start if self.last is None else self.last
         if self.once and self.last is not None:
             return self.last
@@ -155,7 +154,7 @@ class Versions:
         return self.last
 
     def _fits(self, name: str, text: str) -> bool:
-        """Whether a rule fits the events; the log says why it does not."""
+        """Whether a rule fits the events; if not, the log says why."""
         try:
             RuleSet({name: self.rules.query(name, text)}).recognizer_of(self.layout)
         except (EsteroError, ValueError) as error:

@@ -1,9 +1,9 @@
 """The plans of a set of rules and a streaming DataFrame of events → their complex events, as one stream.
 
-Rules with the same keys share a reading: events are classified, packed and brought to their bucket for all
-of them at once. All readings share one operator with state, in which each has buckets of its own: those that
-share its keys, or one that has all events in order. The state of a bucket is that of the recognitions of its
-groups of rules.
+Rules with the same keys share a reading: events are classified, packed and brought to their bucket for all of
+them at once. All readings share one stateful operator, in which each has its own buckets: those that share
+its keys, or one that has all events in order. The state of a bucket is that of the recognitions of its groups
+of rules.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _STATES: Final = pa.schema([("recognition", pa.binary())])
 class RulesWork:
     """The work of a bucket for all rules of a reading; it travels to workers by pickle.
 
-    `events` is the schema of what is classified for the `reading`, `common` the common columns, to which
-    those of what is `said` of rules come, and `header` that of states.
+    `events` is the schema of the events classified for the `reading`, `common` the common columns, to which
+    the metadata columns `said` are added, and `header` that of states.
     """
 
     reading: Pass
@@ -63,7 +63,7 @@ class RulesWork:
     header: str = ""
 
     steps = 0
-    """Rules have patterns of many lengths: what is open is not told by step."""
+    """Zero: rules have patterns of many lengths, so open runs are not counted by step."""
 
     @property
     def answer(self) -> pa.Schema:
@@ -77,7 +77,7 @@ class RulesWork:
 
     @property
     def window(self) -> Window | None:
-        """The longest window; None where a rule has none."""
+        """The longest window; None if a rule has none."""
         return widest_window(self.plans)
 
     @property
@@ -87,18 +87,18 @@ class RulesWork:
 
     @property
     def decides_later(self) -> bool:
-        """Whether some rows are decided later than at the end of what they show."""
+        """Whether some rows are decided later than at the end of their events."""
         return any(plan.decides_later or plan.wait is not None for plan in self.plans)
 
     def recognizing(self, *, snapshots: bool = True, state: bytes | None = None) -> RulesRecognition:
-        """The recognition of all rules; with `state` it goes on from a snapshot."""
+        """The recognition of all rules; with `state` it continues from a snapshot."""
         kept = None if state is None else KEPT.taken(state)
         if isinstance(kept, RulesRecognition) and kept.header == self.header:
             return kept
         return RulesRecognition(self, endless=snapshots, state=state)
 
     def shown(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of the common table as Spark has it."""
+        """A batch of the common table in Spark's form."""
         return table
 
 
@@ -135,17 +135,17 @@ class RulesRecognition:
             yield from self._tables(group, group.push(classified, held))
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
-        """What is decided as no event before `position`, or before `time`, comes any more."""
+        """The answers that are decided once no event before `position`, or before `time`, comes."""
         for group in self._groups:
             yield from self._tables(group, group.recognition.decided(position=position, time=time))
 
     def advance(self, time: int) -> None:
-        """No event before `time` comes any more: windows close, and memory is freed."""
+        """Announces that no event before `time` comes any more: windows close, and memory is freed."""
         for group in self._groups:
             group.recognition.advance(time)
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on."""
+        """The data needed to continue."""
         states = [group.recognition.snapshot() for group in self._groups]
         row = pa.RecordBatch.from_arrays([pa.array(states, pa.binary())], schema=_STATES)
         return KEPT.keep(blob_of(row), self)
@@ -163,7 +163,7 @@ class RulesRecognition:
 
     @property
     def due(self) -> int | None:
-        """The time of the first deadline that something waits for; None where nothing waits."""
+        """The time of the first deadline that something waits for; None if nothing waits."""
         dues = [group.recognition.due for group in self._groups]
         return min((due for due in dues if due is not None), default=None)
 
@@ -188,7 +188,7 @@ def recognize_rules_on_stream(  # noqa: PLR0913 (as `recognize`)
     """The complex events of all `plans`, by name, in the streaming DataFrame `df`, in the common columns.
 
     With `positions` each reading has one bucket, which numbers all events. Without, they show events
-    (`shown_of_rules`), and so many `partitions` share the keys of a reading that has keys. Raises
+    (`shown_of_rules`), and this many `partitions` share the keys of a reading that has keys. Raises
     `QueryError` for a rule that decides nothing before the end, and `DataError` and ValueError as
     `recognize_stream`, which also explains `state`.
     """
@@ -227,7 +227,7 @@ def recognize_rules_on_stream(  # noqa: PLR0913 (as `recognize`)
 def readings_of(plans: Mapping[str, Plan], *, positions: bool) -> Iterator[tuple[dict[str, Plan], Division]]:
     """The rules that share a reading, in order of their first ones, and how buckets divide it.
 
-    They have the same keys and values, and need positions in the whole stream, or do not.
+    They have the same keys and values, and either all or none of them need positions in the whole stream.
     """
     alike: dict[tuple[object, ...], tuple[dict[str, Plan], Division]] = {}
     for name, plan in plans.items():

@@ -42,26 +42,26 @@ _BLOBS = ("answers", "late_events")
 
 
 def open_names(steps: int) -> tuple[str, ...]:
-    """The names of the numbers of runs that are open, by step."""
+    """The names of the numbers of open runs, by step."""
     return tuple(f"open_{step}" for step in range(1, steps + 1))
 
 
 def turn_schema(steps: int) -> str:
-    """The columns of a turn's rows: blobs and, in its last row, counts, what is open and since when."""
+    """The columns of a turn's rows: blobs and, in its last row, counts, open runs and since when."""
     numbers = [f"{name} BIGINT" for name in (*COUNTS, *open_names(steps), OLDEST)]
     return ", ".join([*numbers, *(f"{name} BINARY" for name in _BLOBS)])
 
 
 _TURN = ("sql.streaming.queryId", "streaming.sql.batchId")
-"""What Spark calls the id of a stream, which its checkpoint keeps, and the number of a micro-batch."""
+"""Spark's properties for the id of a stream, which its checkpoint keeps, and the number of a micro-batch."""
 
 MATCH, LATE = "match", "late"
-"""The columns of a stream that has late events, too."""
+"""The columns of a stream that also gives late events."""
 
 _ROWS, _BYTES = 1 << 16, 1 << 22
 """The most rows, and the most bytes, of a blob of answers, roughly."""
 _HELD_BACK = 1 << 25
-"""PySpark holds back what a worker gives until it has enough rows; this many bytes are enough, too."""
+"""The bytes of results from which PySpark, which waits for enough rows, is made to send them."""
 
 
 def packing_tasks(packing: Packing) -> Callable[[Batches], Batches]:
@@ -79,10 +79,10 @@ def packing_tasks(packing: Packing) -> Callable[[Batches], Batches]:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The functions that workers run. PySpark sends what it has when there are more than `flush` rows.
+    """The functions that workers run. PySpark sends its rows once there are more than `flush`.
 
-    Beside `duty` there may be `others`, on other readings of the events, with buckets of their own: answers
-    and headers are alike. With `ids` answers have a column with their ids.
+    Beside `duty` there may be `others`, on other readings of the events, with their own buckets: answers and
+    headers are alike. With `ids` answers have a column with their ids.
     """
 
     duty: Duty
@@ -154,7 +154,7 @@ class Stages:
         return unpack
 
     def _begun(self, begun: Held, held: Held | None) -> Held:
-        """The state with which a bucket begins; raises `DataError` where it is of something else."""
+        """The state with which a bucket begins; raises `DataError` if it belongs to another stream."""
         refuse_other(begun.header, self.duty.header)
         if held is not None:
             raise DataError(
@@ -164,7 +164,7 @@ class Stages:
         return begun
 
     def _guard(self, held: Held | None, state: GroupState) -> Frames:
-        """Keeps the header of the state, also while nothing else is kept."""
+        """Keeps the header of the state, even if nothing else is kept."""
         if held is None:
             state.update(Held(self.duty.header))
         else:
@@ -195,7 +195,7 @@ class Stages:
             yield self._row(numbers=numbers, late_events=self._late_blob(turn))
 
     def _with_ids(self, answers: Iterator[pa.RecordBatch], group: int) -> Iterator[pa.RecordBatch]:
-        """The answers of a turn with their ids, which a turn that is taken again gives again."""
+        """The answers of a turn with their ids, which are the same if the turn is repeated."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -205,7 +205,7 @@ class Stages:
             yield pa.RecordBatch.from_arrays([*batch.columns, ids.of(batch.columns)], schema=self.answer)
 
     def _blobs_of(self, answers: Iterator[pa.RecordBatch]) -> Frames:
-        """The answers as blobs, and rows of nothing where PySpark is to send what it has."""
+        """The answers as blobs, with empty rows where PySpark is to send those it has."""
         held_back = 0
         for batch in gathered(answers, self.answer, rows=_ROWS, size=_BYTES):
             blob = blob_of(batch)
@@ -263,7 +263,7 @@ def state_in(frames: Iterable[pd.DataFrame]) -> Held | None:
 
 
 def rules_in(frames: Iterable[pd.DataFrame]) -> dict[str, str] | None:
-    """The rules from now on, if packed rows say so: their texts by name."""
+    """The rules from now on, if packed rows have them: their texts by name."""
     for frame in frames:
         for text in frame["events"][frame["task"] == RULES]:
             return dict(json.loads(text))
@@ -271,7 +271,7 @@ def rules_in(frames: Iterable[pd.DataFrame]) -> dict[str, str] | None:
 
 
 def _one_of(rows: pa.RecordBatch, place: int, kinds: Sequence[pa.StructType]) -> pa.RecordBatch:
-    """Rows of the kind at `place` as a column of structs, the columns of other kinds NULL."""
+    """Rows of the kind at `place` as a column of structs, with NULL for the columns of other kinds."""
     columns: list[pa.Array] = [pa.nulls(rows.num_rows, kind) for kind in kinds]
     columns[place] = pa.StructArray.from_arrays(rows.columns, fields=list(kinds[place]))
     return pa.RecordBatch.from_arrays(columns, names=[MATCH, LATE])

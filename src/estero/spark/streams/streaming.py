@@ -1,12 +1,12 @@
 """A plan and a streaming DataFrame of events → a streaming DataFrame of complex events.
 
-The JVM classifies, as it does for batches, and follows the watermark. A stage in Python packs what is
-relevant into few blobs (packing.py), Spark brings them to the state of their bucket, where recognition goes
-on (bucket.py), and a last stage unpacks its answers.
+The JVM classifies, as it does for batches, and follows the watermark. A stage in Python packs relevant events
+into few blobs (packing.py), Spark brings them to the state of their bucket, where recognition continues
+(bucket.py), and a last stage unpacks its answers.
 
 The state is kept by ``applyInPandasWithState``. The newer ``transformWithState`` was slower with few groups,
-asks for RocksDB and for a package that Estero does without (protobuf), and could do nothing here that this
-cannot: one value for each bucket, and a timer.
+requires RocksDB and a package that Estero does not need (protobuf), and has no advantage here: one value for
+each bucket and a timer are enough.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 
 BUCKETS = 16
-"""The number of buckets that share the keys by default: a power of two, so that tasks get equally many."""
+"""The default number of buckets that share the keys: a power of two, so that tasks get equally many."""
 
 MOST_BUCKETS = 4096
-"""No more: each has a row in each micro-batch and, where it holds something, one of state."""
+"""The largest number of buckets: each has a row in each micro-batch and, if it is not empty, one of state."""
 
 METRICS = "estero"
 """The name under which a progress report has the counts of a micro-batch."""
@@ -73,16 +73,15 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
     """The complex events of `plan` in the streaming DataFrame `df`, one row each, in output mode append.
 
     `tick_ns` is the length of a tick of the time column, None for an integer without a unit. `partitions` is
-    how many buckets share the partition keys; it stays what it was for the life of a checkpoint. `lateness`
+    the number of buckets that share the partition keys; it is fixed for the life of a checkpoint. `lateness`
     makes a watermark, unless the time column of `df` has one. With `late_events` there are two columns, of
-    which one is NULL in each row: ``match``, a complex event, and ``late``, an event that came late. With
-    `event_rows` there is one row for each marked event and label (`rows_of`), with `answer_ids` a column of
-    ids. A plan for partial matches gives these, too. A stream begins from the `state` that is there, and
-    where `df` is a batch, what a stream had given is the answer, and its state is written there (history.py).
+    which one is NULL in each row: ``match``, a complex event, and ``late``, a late event. With `event_rows`
+    there is one row for each marked event and label (`rows_of`), with `answer_ids` a column of ids. A plan
+    for partial matches gives these, too. A stream begins from an existing `state`; if `df` is a batch, the
+    result is what a stream would have given, and its state is written there (history.py).
 
-    Raises `QueryError` for a query that decides nothing before the end, `DataError` without a time
-    column, and for a watermark of another column or a second one, and ValueError for a lateness that is no
-    duration.
+    Raises `QueryError` for a query that decides nothing before the end, `DataError` without a time column,
+    and for a watermark of another column or a second one, and ValueError for a lateness that is no duration.
     """
     partials = plan if isinstance(plan, PartialsPlan) else None
     events = df.schema if late_events else None
@@ -121,9 +120,9 @@ def connected(
     *,
     beside: DataFrame | None = None,
 ) -> DataFrame:
-    """The stages one after the other: classified rows of each duty, and one operator with all buckets.
+    """The stages connected: classified rows of each duty, and one operator with all buckets.
 
-    `events` are the columns of late events where they are shown, and `beside` further packed rows.
+    `events` are the columns of late events if they are shown, and `beside` further packed rows.
     """
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
@@ -147,7 +146,7 @@ def connected(
 
 
 def _since_when(duty: Duty) -> Iterator[Column]:
-    """The time of the oldest event that is marked in what is open, and when its window has passed."""
+    """The time of the oldest marked event of the open runs, and when its window has passed."""
     from pyspark.sql import functions as F  # noqa: N812
 
     window, oldest = duty.work.window, F.min(OLDEST)
@@ -168,13 +167,13 @@ def packed_events(rows: StructType) -> pa.Schema:
 
 
 def duty_of(work: BucketWork, header: str, packed: pa.Schema, clock: Clock, buckets: int) -> Duty:
-    """The duty of so many buckets."""
+    """The duty with this number of buckets."""
     order = (TIME, *(name for name in packed.names if name.startswith(ORDER)))
     return Duty(work, header, packed, order, buckets, clock.ticks, clock.lateness)
 
 
 def packed_schema() -> StructType:
-    """The columns of packed rows. Spark looks at the first to know that there is a watermark."""
+    """The columns of packed rows. Spark checks the first to know that there is a watermark."""
     from pyspark.sql.types import StructType
 
     clock, *others = spark_schema(PACKED)
@@ -183,7 +182,7 @@ def packed_schema() -> StructType:
 
 
 def _both(answer: StructType, events: StructType) -> StructType:
-    """A complex event, or an event that was late."""
+    """A complex event, or a late event."""
     from pyspark.sql.types import StructField, StructType
 
     def nullable(fields: StructType) -> StructType:

@@ -1,21 +1,21 @@
-"""Ticks of a time, and the milliseconds in which Spark has its watermark."""
+"""Ticks of a time, and the milliseconds of Spark's watermark."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MS = 1_000_000
-"""Nanoseconds of a millisecond; to Spark, a tick of an integer without a unit is a millisecond."""
+"""The nanoseconds of a millisecond, which is Spark's tick of an integer without a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """How long a tick is, in `nanoseconds`."""
+    """The length of a tick, in `nanoseconds`."""
 
     nanoseconds: int
 
     def from_ms(self, ms: int) -> int:
-        """The first tick that is not before the beginning of this millisecond; of a length: rounded up."""
+        """The first tick not before the beginning of this millisecond; for a length: rounded up."""
         return -(-ms * MS // self.nanoseconds)
 
     def through_ms(self, ms: int) -> int:
@@ -27,7 +27,7 @@ class Ticks:
         return tick * self.nanoseconds // MS
 
     def clock(self, sql: str) -> str:
-        """SQL of the timestamp in which a time in ticks begins, as Spark has timestamps: in microseconds."""
+        """SQL of the timestamp in which a time in ticks begins, in Spark's microseconds."""
         if self.nanoseconds >= 1000:
             return f"timestamp_micros({sql} * {self.nanoseconds // 1000}L)"
         return f"timestamp_micros({sql} div {1000 // self.nanoseconds}L)"

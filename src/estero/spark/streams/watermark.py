@@ -28,7 +28,7 @@ _TOO_LARGE = "estero: a time is too large for a timestamp: say its time_unit, or
 class Clock:
     """A DataFrame, `positional` (frames.py), with a watermark on `column`.
 
-    It is `lateness` ticks behind, None where it is the user's own.
+    It is `lateness` ticks behind, None if it is the user's own.
     """
 
     df: DataFrame
@@ -72,7 +72,7 @@ def clock_of(
 
 
 def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, delay: int) -> Clock:
-    """The DataFrame with a column of timestamps that Spark follows, so many milliseconds behind."""
+    """The DataFrame with a column of timestamps that Spark follows, this many milliseconds behind."""
     from pyspark.sql import functions as F  # noqa: N812 (PySpark's own habit)
 
     text = f"({Clauses(classification, SPARK, positional_columns(df.schema)).time()})"
@@ -82,14 +82,14 @@ def _new_clock(df: DataFrame, classification: Classification, ticks: Ticks, dela
 
 
 def clock_sql(text: str, ticks: Ticks) -> str:
-    """SQL of the timestamp in which a time begins, or of the error for a time that is not one."""
+    """SQL of the timestamp in which a time begins, or of the error for an invalid time."""
     limit = GREATEST // max(1, ticks.nanoseconds // 1000)
     beyond = f"{text} NOT BETWEEN -{limit}L AND {limit}L"  # abs() of the least integer is none
     return ticks.clock(f"IF({beyond}, CAST(raise_error('{_TOO_LARGE}') AS BIGINT), {text})")
 
 
 def _delay_ms(lateness: Lateness | None, tick_ns: int | None) -> int:
-    """The lateness in milliseconds, as Spark takes it."""
+    """The lateness in milliseconds, as Spark requires it."""
     ticks = 0 if lateness is None else ticks_of(lateness, tick_ns)
     nanoseconds = ticks * (MS if tick_ns is None else tick_ns)
     if nanoseconds > GREATEST:
