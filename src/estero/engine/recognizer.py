@@ -146,9 +146,7 @@ class Recognizer(Generic[R_co]):
         self._stamps.expire(stamp)
 
     def decided(self, *, ended: bool = False) -> Iterator[Roots]:
-        """Yields the roots that are decided by events leaving the window, or by the end of the stream;
-        exhaust it.
-        """
+        """Yields the roots decided by events leaving the window, or by the end of the stream; exhaust it."""
         if self.runs.decides_later:
             self.runs.decide(self._seen if ended else self._stamps.oldest)
             yield from self._advanced(0)
