@@ -139,8 +139,7 @@ class EventRecognizer(ABC, Generic[Given]):
 
     @contextmanager
     def _unbroken(self) -> Iterator[None]:
-        """Holds the lock of the turn, so other threads finish a batch first. After an error no turn
-        follows."""
+        """Holds the lock of the turn: other threads finish a batch first. After an error no turn follows."""
         try:
             with self._turn.lock:
                 yield

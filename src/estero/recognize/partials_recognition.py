@@ -35,8 +35,7 @@ class _Part:
     excerpt: Excerpt
 
     def ended(self, classified: pa.RecordBatch, position: int, time: int | None) -> Iterator[EndedSets]:
-        """The results of these events, or decided once none before `position`, or before `time`, will
-        come."""
+        """The results of these events, or decided once none before `position` or `time` will come."""
         if classified.num_rows:
             yield from self.recognition.recognize(self.excerpt.of(classified))
         yield from self.recognition.decided(position=position, time=time)

@@ -157,9 +157,7 @@ class WhyNotSearch:
 
     @cached_property
     def _levels(self) -> tuple[int, ...]:
-        """The number of parts that lead to each level; none if it is not a sequence, or levels cannot be told
-        apart.
-        """
+        """The number of parts up to each level; none without a sequence or if levels cannot be told apart."""
         levels = levels_of(self.tree.pattern)
         try:
             for parts in levels[:-1]:

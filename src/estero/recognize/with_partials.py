@@ -28,9 +28,7 @@ class WithPartialsRun(HeldRows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the answer, then ``steps``, ``expired_time`` if the window is one of time,
-        ``complete``.
-        """
+        """The columns of the answer, then ``steps``, ``expired_time`` (if it is a time), ``complete``."""
         return schema_with_partials(self.complete.schema, timed=not self.partial.plan.window.in_positions)
 
     @property

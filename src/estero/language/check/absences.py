@@ -66,7 +66,7 @@ def _check_deadline(absence: p.Absence, schema: Schema | None, problems: Problem
 
 
 def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True) -> None:
-    """Notes comparisons with what a first or last absence forbids, in parts that may occur several times.
+    """Notes comparisons with the event of a first or last absence, in parts that may occur several times.
 
     `once`: the pattern occurs once in each complex event.
     """

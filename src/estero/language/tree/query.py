@@ -62,8 +62,8 @@ class EveryLabel(SyntaxNode, form="*"):
 class SelectExpression(SyntaxNode, form="{expression} AS {name}"):
     """A column with a value of each complex event.
 
-    It may speak of the attributes of labels, of aggregates, ``start_time``, ``end_time`` and ``duration``,
-    and of the partition keys by name, which are attributes without a variable.
+    It may refer to the attributes of labels, to aggregates, ``start_time``, ``end_time`` and ``duration``,
+    and to the partition keys by name, which are attributes without a variable.
     """
 
     expression: Node
@@ -72,7 +72,7 @@ class SelectExpression(SyntaxNode, form="{expression} AS {name}"):
 
 @dataclass(frozen=True, slots=True)
 class Ranking(SyntaxNode):
-    """What the best complex events of a whole answer have most of, or least where it is `ascending`.
+    """The criterion for the best complex events of an answer: the most of it, or the least if `ascending`.
 
     `by` is ``duration``, ``start_time``, ``end_time``, ``count(x)``, ``sum(x.a)``, or the name of a column
     that SELECT computes so.
@@ -172,7 +172,7 @@ def clauses_behind(tree: QueryTree) -> str:
 
 
 def limit_of(tree: QueryTree) -> str:
-    """The text behind LIMIT: how many complex events are given of the answer, or of a part of it."""
+    """The text after LIMIT: the number of complex events of the answer, or of a part of it."""
     if tree.ranking is not None and tree.limit is not None:
         return integer_text(tree.limit)
     return limit_text(tree.limit, tree.per)

@@ -92,7 +92,7 @@ def _spoken_of(condition: Node, around: p.Pattern) -> set[str]:
 def relaxations(tree: QueryTree, first_part: int) -> Iterator[Relaxation]:
     """The query without each of its structural conditions in turn.
 
-    Of a sequence only what leads to part number `first_part`, from 0, and what is behind it is relaxed.
+    Of a sequence, only what leads to part number `first_part`, from 0, and what follows it is relaxed.
     """
     for kind, said, pattern, between in _of_pattern(tree.pattern, first_part):
         yield Relaxation(kind, said, _with_pattern(tree, pattern), between)

@@ -97,7 +97,7 @@ class MatchFinder:
             except SkipFailure as failure:
                 raise self._cannot_skip(failure, rows) from None
             return self._named(table, automaton, rows)
-        with self._lock:  # the automaton may get
+        with self._lock:  # the automaton may get further states
             table = self._searched(rows, statements, automaton, bits, moves)
             return self._named(table, automaton, rows)
 

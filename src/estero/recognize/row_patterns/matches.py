@@ -89,7 +89,7 @@ class ShownRows:
 
     @property
     def is_all(self) -> bool:
-        """Whether all rows belong"""
+        """Whether all rows belong to matches."""
         return not self.match.size or int(self.match.min()) >= 0
 
     def at(self, address: Address) -> Place:

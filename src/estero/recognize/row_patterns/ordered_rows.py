@@ -82,8 +82,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class OrderedRows:
-    """Rows by partition and in order; `columns` are Arrow arrays by number, `first` each partition's first
-    row.
+    """Rows by partition and in order; `columns` are Arrow arrays by number, `first` where partitions begin.
 
     `keys` are the values of PARTITION BY. With WITHIN, `until` is for each row the end of the rows that may
     belong to a match from there. `progress` is None if all rows are here, and `starts` if matches may begin

@@ -156,8 +156,7 @@ class _Idle:
         self._idle: list[_Reused] = []
 
     def taken_for(self, stretch: Range) -> _Reused:
-        """A recognition that has read nothing after a range's beginning, as threads may overtake each
-        other."""
+        """A recognition that has read nothing after a range's beginning, as threads may overtake others."""
         begin = int(numbers_of(stretch.own[0], POSITION)[0])
         with self._lock:
             for place, reused in enumerate(self._idle):

@@ -102,9 +102,7 @@ def _grown(sums: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def _ratio(exact: int, by: int, beyond: float) -> float:
-    """The float nearest to a quotient, infinity if it is too large, or the sum of values `beyond` finite
-    floats.
-    """
+    """The float nearest to a quotient, infinity if it is too large, or the sum `beyond` finite floats."""
     if beyond:
         return beyond
     try:
