@@ -77,8 +77,9 @@ _NO_CHOICE: Final[dict[str, Any]] = {
 
 
 def why_not(run: SourceRun, sample: int | None = None, seconds: float | None = None) -> WhyNot:
-    """The explanation why the query of a run does not find more; searches at most `sample` rows for each
-    nearest miss.
+    """Explains why the query of a run does not find more.
+
+    At most `sample` rows are searched for each nearest miss.
 
     Questions that exceed their part of the `seconds` are left out.
     """

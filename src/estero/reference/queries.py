@@ -101,9 +101,9 @@ def evaluate_query(
     All that happens before time `until` is known, or up to the last event where it is None; what an absence
     at the end leaves undecided is no answer. With infinity nothing comes any more.
 
-    `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
-    answer, regardless of SELECT. With LIMIT these are the first n in the order of `str`; any other n
-    are as right: compare with `is_answer`.
+    `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the answer,
+    regardless of SELECT. With LIMIT these are the first n in the order of `str`; any other n are equally
+    right: compare with `is_answer`.
     """
     pattern = with_ticks(with_whole(tree).pattern, tick)
     wait = wait_of(tree, tick)

@@ -166,8 +166,7 @@ RowsPerMatch = Literal["one", "all", "all nonempty", "all unmatched"]
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Where the search continues after a match: past its last row, at its next row, or at a variable's
-    row."""
+    """Where the search continues after a match: after its last row, at its next row, or at a variable's."""
 
     to: Literal["past last", "next", "first", "last"] = "past last"
     variable: Variable | None = None
