@@ -154,9 +154,7 @@ def _hash(*parts: str) -> str:
 
 
 def digest(kernel: kernels.Variant) -> str:
-    """The digest of a kernel's code and all that it calls, numbers and layouts: all its machine code depends
-    on.
-    """
+    """The digest of all that a kernel's machine code depends on: its code, callees, numbers and layouts."""
     parts = [numba.__version__, llvmlite.__version__, *map(_kind, kernel.kinds)]
     parts += [path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))]
     seen: set[Any] = set()
@@ -221,9 +219,7 @@ def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name()
 
 
 def _link(files: Sequence[Path], target: Target, path: Path) -> None:
-    """Links object files to a library without an entry point, reproducibly: with no name, place or time in
-    it.
-    """
+    """Links object files to a library without an entry point, with no name, place or time of the build."""
     with TemporaryDirectory() as folder:
         begun = Path(folder, path.name)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig, "-shared", "-nostdlib", "-s"]

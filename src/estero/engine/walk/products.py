@@ -3,7 +3,7 @@
 Enumerating: an *agenda* lists the heaps from which the current complex event still needs a product. A heap
 offers its own product, then its right side, then its left side; the sides are choices for later, with the
 agenda and the items at that point. So cross products are enumerated like the digits of a number, the last
-heap fastest, and are never materialised. Choices are only heaps with something in the window, so each leads
+heap fastest, and are never materialized. Choices are only heaps with something in the window, so each leads
 to a complex event, after as many steps as that has items.
 
 Seeking: the index is a number whose digits are the indexes in the heaps of the product, the last heap's digit
