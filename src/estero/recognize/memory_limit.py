@@ -110,6 +110,6 @@ def _words(extent: Extent, limit: int) -> str:
         f"{extent.events:,} events are kept and {extent.nodes:,} nodes of compact sets, for "
         f"{extent.partitions:,} partitions in which something is open, beside what is held back. The events "
         "of this push are recognized, and its answer is error.answer. Hold less with a (shorter) WITHIN, "
-        "PARTITION BY with fewer keys at a time, or a lower lateness; or go on from a snapshot with a higher "
+        "PARTITION BY with fewer keys at a time, or a lower lateness; or resume a snapshot with a higher "
         'memory_limit; memory_policy="shed" drops the oldest partitions instead'
     )

@@ -66,5 +66,5 @@ def check_chain(arrays: Arrays, lists: Lists, events: int, marks: int) -> None:
     need(entries.node[1:] >= entries.node[:-1], "entries are in the order of their nodes")
     for referred in (nodes.top, nodes.head):
         need(np.append(entries.node, NONE)[referred] < np.arange(count), "nodes refer to those before them")
-        need(np.append(entries.place, NONE)[referred] == nodes.place, "runs go on where one has waited")
+        need(np.append(entries.place, NONE)[referred] == nodes.place, "runs continue where one has waited")
     check_index(arrays, "index", size, events)

@@ -154,7 +154,7 @@ def _check_queue(rows: NDArray[Any], leaf: NDArray[Any], ends: NDArray[Any], eve
         need((neighbour == NONE) | leaf[neighbour], "leaves have leaves beside them")
     follows, comes = later != NONE, earlier != NONE
     need(rows[later[follows], EARLIER] == leaves[follows], "leaves know the one before them")
-    need(rows[earlier[comes], LATER] == leaves[comes], "leaves know the one behind them")
+    need(rows[earlier[comes], LATER] == leaves[comes], "leaves know the one after them")
     first, last = leaves[~comes].tolist(), leaves[~follows].tolist()
     need((first or [NONE]) == [ends[0]] and (last or [NONE]) == [ends[1]], "the queue has two ends")
     event = rows[:, LAST]

@@ -61,7 +61,7 @@ def check_ranking(tree: q.QueryTree, ranking: q.Ranking, problems: Problems) -> 
         )
     if tree.per is not None:
         problems.add(
-            "behind ORDER BY the LIMIT is of the whole answer",
+            "after ORDER BY, LIMIT applies to the whole answer",
             tree.places.get("PER", NOWHERE),
             expected="LIMIT without PER",
             hint="leave PER out, or ORDER BY",

@@ -280,7 +280,7 @@ class _Translation:
                 f"PREV in the condition of {variable} reads a row that is not surely in the match and of one "
                 "variable, which has no counterpart in CEQL",
                 span,
-                "PREV can be said of a variable that is right behind another one, as B in (A B+)",
+                "PREV can be used for a variable that comes right after another one, as B in (A B+)",
             )
             return
         slots = [slot for slot in part.slots if slot in part.others and _rows_read(slot) is None]

@@ -296,7 +296,7 @@ class _Reader:
             case ["SKIP", "TO", _] if part.body[2].is_name:
                 return Skip("last", _variable(part.body[2]), span)
         self._mistakes.add(
-            "AFTER MATCH says where to go on",
+            "AFTER MATCH says where to continue",
             span,
             expected="SKIP PAST LAST ROW, SKIP TO NEXT ROW, SKIP TO FIRST A, SKIP TO LAST A or SKIP TO A",
         )

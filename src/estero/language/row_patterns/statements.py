@@ -72,7 +72,7 @@ def _placed(
     keyword = words[index]
     closed = closing(words, index + 1)
     if closed is None:
-        raise _wrong(text, "the parenthesis behind MATCH_RECOGNIZE is not closed", words[index + 1].span)
+        raise _wrong(text, "the parenthesis after MATCH_RECOGNIZE is not closed", words[index + 1].span)
     if _is_nested(words, index):
         raise _wrong(text, "nested row pattern recognition in row pattern recognition", keyword.span)
     first, relation = _relation(text, words, index)
@@ -166,7 +166,7 @@ def _primary(text: str, words: Sequence[Word], last: int, keyword: Word) -> tupl
     if first and words[first - 1].upper not in _BEFORE_A_RELATION:
         raise _wrong(
             text,
-            "MATCH_RECOGNIZE stands behind a table or subquery; a join before it is not supported",
+            "MATCH_RECOGNIZE comes after a table or subquery; a join before it is not supported",
             keyword.span,
             "write FROM (SELECT … FROM a JOIN b ON …) MATCH_RECOGNIZE (…)",
         )

@@ -214,7 +214,7 @@ def _window_of_a_part(misplaced: Misplaced) -> Mistake | None:
         "WITHIN is for the whole query, not for a part of its pattern",
         "the time between two parts is a distance: a ;[<= 5 MINUTES] b; that of one part is compared: "
         "FILTER last(x.ts) - first(x.ts) <= 5 MINUTES",
-        "WITHIN once, behind the whole pattern",
+        "WITHIN once, after the whole pattern",
     )
 
 

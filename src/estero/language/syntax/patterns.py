@@ -192,7 +192,7 @@ def _stepped(children: Children, span: Span) -> p.Pattern:
     repeated = pattern.pattern if isinstance(pattern, p.Optional) else pattern
     if not isinstance(repeated, p.Iteration) or repeated.step != p.Step():
         raise QueryError(
-            "a step goes right behind ; or : or a repetition",
+            "a step goes right after ; or : or a repetition",
             span=step.span,
             found="conditions on a step",
             expected=f"a ;{step} b, or a+{step}",

@@ -29,7 +29,7 @@ class Conditions:
         return (
             "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
             "what failed, and "
-            f"ends with an error behind {MOST_STEPS:,} steps from one start"
+            f"ends with an error after {MOST_STEPS:,} steps from one start"
         )
 
 

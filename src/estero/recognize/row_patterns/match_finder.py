@@ -143,7 +143,7 @@ class MatchFinder:
                 f"AFTER MATCH SKIP TO {variable}: found a match with no row matched to {variable}, "
                 f"so the search cannot "
                 f"advance; the match starts at row {place}{where}",
-                hint="SKIP PAST LAST ROW or SKIP TO NEXT ROW always go on",
+                hint="SKIP PAST LAST ROW or SKIP TO NEXT ROW can always continue",
             )
         return DataError(
             f"AFTER MATCH SKIP TO {variable}: the search resumes at the row the match started on, "
