@@ -11,7 +11,7 @@ from estero.engine.kernels import FLAG, FLAGS, INT, INT64S, kernel
 def near_marked(
     stamps: NDArray[np.int64], marked: NDArray[np.bool_], length: int, *, before: bool, behind: bool
 ) -> NDArray[np.bool_]:
-    """Whether each event [n] has a marked one at most `length` before it, or after it, as is asked.
+    """Whether each event [n] has a marked one at most `length` `before` it, or `behind` it, as requested.
 
     stamps int64[n]: ascending, and none is closer to the limits of 64 bits than `length`; marked bool[n].
     Events before the first and after the last one are not known, and may be marked.

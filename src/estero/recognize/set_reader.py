@@ -67,7 +67,7 @@ class SetReader:
 
     @property
     def reporter(self) -> Reporter:
-        """What makes tables of complex events."""
+        """The maker of tables of complex events."""
         return self._reporter
 
     def limit_time(self, check: Callable[[], None]) -> None:

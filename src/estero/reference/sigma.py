@@ -376,7 +376,7 @@ def _fits(text: str, pattern: Sequence[Letter], *, cased: bool) -> bool:
 
 
 def _closed(places: set[int], pattern: Sequence[Letter]) -> set[int]:
-    """The places with those behind wildcards that may be empty."""
+    """The places, and those after wildcards that may be empty."""
     closed = set(places)
     for place in range(len(pattern)):
         if place in closed and pattern[place] is ANY:

@@ -161,7 +161,7 @@ def _in_select(misplaced: Misplaced) -> Mistake | None:
 
 
 def _in_clause(misplaced: Misplaced) -> Mistake | None:
-    """The mistakes behind PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
+    """The mistakes after PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
     if misplaced.accepted == {"BY"}:
         return Mistake(
             f"BY is missing after {misplaced.last}", f"write {misplaced.last} BY {misplaced.token}"

@@ -55,7 +55,7 @@ class SelectItem(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class EveryLabel(SyntaxNode, form="*"):
-    """All labels, beside other items."""
+    """All labels, in addition to other items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def select_text(tree: QueryTree) -> str:
-    """The text behind SELECT: the strategy and the items shown."""
+    """The text after SELECT: the strategy and the items shown."""
     strategy = "" if tree.strategy is Strategy.ALL else f"{tree.strategy.value} "
     strategy += "DISJOINT " if tree.disjoint else ""
     if not strategy and tree.select and _begins_like_strategy(tree.select[0]):
@@ -160,7 +160,7 @@ def select_text(tree: QueryTree) -> str:
 
 
 def clauses_behind(tree: QueryTree) -> str:
-    """The clauses behind the pattern."""
+    """The clauses after the pattern."""
     consume = "" if tree.consume is Consume.NONE else tree.consume.value
     return clauses_text(
         ("PARTITION BY", ", ".join(map(str, tree.partition_by))),
@@ -179,7 +179,7 @@ def limit_of(tree: QueryTree) -> str:
 
 
 def limit_text(limit: int | None, per: Window | None = None) -> str:
-    """The text behind LIMIT: the number and the interval."""
+    """The text after LIMIT: the number and the interval."""
     return "" if limit is None else f"{integer_text(limit)} PER {'END' if per is None else per}"
 
 

@@ -19,7 +19,7 @@ from estero.language.tree.whole import ENDS
 EARLIER: Final = "part before"
 """The label of the part before a relaxed link; labels of a text have a blank only if quoted."""
 LATER: Final = "part behind"
-"""The label of the part behind a relaxed link."""
+"""The label of the part after a relaxed link."""
 
 Kind = Literal["window", "key", "distance", "contiguity", "absence", "repetition", "place"]
 
@@ -209,7 +209,7 @@ def _with_pattern(tree: QueryTree, pattern: p.Pattern) -> QueryTree:
 
 
 def _undecided(pattern: p.Pattern) -> p.Pattern:
-    """The pattern without filters on ``decided_time`` behind it."""
+    """The pattern without filters on ``decided_time`` after it."""
     if not isinstance(pattern, p.Filter | p.Keep | p.PartitionBy):
         return pattern
     inner = replace(pattern, pattern=_undecided(pattern.pattern))

@@ -120,11 +120,11 @@ class _KeyLane(Generic[T]):
     known: Callable[[], int | None]
 
     def push(self, batch: pa.RecordBatch) -> Iterator[T]:
-        """What ends in the next batch."""
+        """The items of the next batch."""
         return _asked(self.question, self.recognition.reader, self.recognition.recognize(batch))
 
     def rest(self) -> Iterator[T]:
-        """What is decided as the stream ends."""
+        """The items that are decided at the end of the stream."""
         return _last(self.question, self.recognition, self.known())
 
 

@@ -66,7 +66,7 @@ class PushedRanges:
         return sets
 
     def _of_range(self, relevant: pa.RecordBatch, halo: int, first: int, last: int) -> ReadSets:
-        """What ends in the rows from `first` to before `last`, whose windows begin at row `halo`."""
+        """The sets that end in the rows from `first` to before `last`, whose windows begin at row `halo`."""
         recognition = self.open()
         for _ in recognition.recognize(relevant.slice(halo, first - halo)):
             pass

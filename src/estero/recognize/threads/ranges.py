@@ -1,4 +1,4 @@
-"""Ranges of a classified stream, each behind a halo: the window of events before it.
+"""Ranges of a classified stream, each with a halo: the window of events before it.
 
 A complex event ends in one range, and its window holds all its events: a recognition that reads the halo
 first and reports what ends after it has the complex events of its range (docs/architecture.md).

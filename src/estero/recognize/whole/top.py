@@ -238,7 +238,7 @@ def _kept(at_hand: SetAtHand) -> SetAtHand:
 
 
 def _values(at_hand: SetAtHand, by: Asked) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What each root and each gate adds to the worth of a complex event."""
+    """The amounts that each root and each gate add to the worth of a complex event."""
     nothing = np.zeros(at_hand.gates.size, np.int64)
     whole = by.operand.whole
     if whole is None:
