@@ -129,8 +129,8 @@ fit the caches, whatever the shape of the work. For an event these are counted:
 - PCEA: products and heap nodes made
 - numbers: one step in words, and words of all numbers that are longer, after the first window; shapes are
   determined after the first size at which there are some. Such numbers are products over blocks whose lengths
-  are powers of two, and how a window lies to them matters by a sixth: each is the mean over four windows of one
-  octave, 0.71 to 1.19 times as long
+  are powers of two, and how a window lies to them matters by a sixth: each is the mean over four windows of
+  one octave, 0.71 to 1.19 times as long
 
 ![What an event makes, over windows and streams](results/growth.svg)
 """
