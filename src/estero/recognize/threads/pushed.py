@@ -60,7 +60,7 @@ class PushedRanges:
                 sets += future.result()
         finally:
             workers.shutdown(cancel_futures=True)
-        # Results that end in the last window belong to another range; those that begin there may end later.
+        # Results that end in the last window are another range's; those begun there may end in the next push.
         for _ in own.recognize(relevant.slice(max(bounds[1], self._halo(stamps, relevant.num_rows)))):
             pass
         return sets
