@@ -81,7 +81,7 @@ def page(rows: dict[str, list[float]], events: int) -> str:
     lines = [
         "# Beside what one writes by hand",
         "",
-        "Written by `python -m benchmarks.by_hand --write`; how is said in [README.md](README.md).",
+        "Written by `python -m benchmarks.by_hand --write`; [README.md](README.md) says how.",
         f"Seconds of the wall for {events:,} events, from the text of a query to the last Arrow table.",
         "Answers are compared first. The last two columns are of Estero over plain strings, with two threads",
         "beside DuckDB, and over a dictionary with one thread beside pandas, whose types are categories.",

@@ -114,23 +114,23 @@ SHOWN = (100, 1_000, 10_000, 100_000, 1_000_000)
 HEAD = """\
 # Growth
 
-Written by `python -m benchmarks.growth --write`. What an event costs as the window grows (`w`), or the stream
-where there is no window. Every event matters. How: [README.md](README.md).
+Written by `python -m benchmarks.growth --write`. The cost of an event as the window (`w`) grows,
+or the stream without a window. Every event matters. How: [README.md](README.md).
 """
 
 COUNTED = """\
-What is counted is the same on every machine. Times are not; they also grow where what waits no longer
-fits the caches, whatever the shape of the work. What is counted for an event:
+The counts are the same on every machine. Times are not; they also grow when the waiting runs no longer
+fit the caches, whatever the shape of the work. For an event these are counted:
 
 - CEA + tECS: nodes made, and states in which runs are; with spans, those of all spans; with registers, runs
   that are told apart; with `LIMIT … PER`, also nodes that are counted anew at the ends of complex events
-- sets of starts: nodes made as what is given is read once more, and states in which starts are
+- sets of starts: nodes made as results are read once more, and states in which starts are
 - chain + ED-index: run nodes and entries made, and entries looked at
 - PCEA: products and heap nodes made
-- numbers: one step in words, and words of all numbers that are longer, behind the first window; shapes are
-  told behind the first size at which some are. Such numbers are products over blocks whose lengths are powers
-  of two, and how a window lies to them matters by a sixth: each is the mean over four windows of one octave,
-  0.71 to 1.19 times as long
+- numbers: one step in words, and words of all numbers that are longer, after the first window; shapes are
+  determined after the first size at which there are some. Such numbers are products over blocks whose lengths
+  are powers of two, and how a window lies to them matters by a sixth: each is the mean over four windows of
+  one octave, 0.71 to 1.19 times as long
 
 ![What an event makes, over windows and streams](results/growth.svg)
 """

@@ -17,7 +17,7 @@ OBJECTS = Path(__file__).parent.parent / "build" / "kernels"
 
 
 def main() -> None:
-    """Builds what the arguments say, as far as it is not built from these sources already."""
+    """Builds what the arguments name, unless it has been built from these sources already."""
     parser = argparse.ArgumentParser(prog="python -m kernels", description=__doc__)
     parser.add_argument(
         "--platform", action="append", choices=(*PLATFORMS, "all"), help="several times, or all"

@@ -1,7 +1,7 @@
 """LLVM IR of kernels → one library for each platform and level of its processors.
 
-Kernels do not call one another, so each is optimized as a whole, with all that it calls, in an object file of
-its own: one that changes is made anew alone. Nothing is needed of a platform but Zig's linker for it.
+Kernels do not call one another, so each is optimized as a whole, with all functions that it calls, in its own
+object file, and only changed kernels are compiled again. Of a platform, only Zig's linker is needed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ llvm.initialize_native_asmparser()  # for what asks the processor
 
 @dataclass(frozen=True)
 class Target:
-    """What machine code is for, in the words of LLVM and of Zig."""
+    """The target of machine code, in the terms of LLVM and of Zig."""
 
     triple: str
     processor: str
@@ -64,7 +64,7 @@ TARGETS: dict[str, dict[str, Target]] = {
         for level in ("x86-64-v2", "x86-64-v3")
     },
 }
-"""By platform and level."""
+"""The targets by platform and level."""
 
 
 def all_kernels() -> list[kernels.Variant]:
@@ -95,7 +95,7 @@ class Objects:
         return path
 
     def of_runtime(self, target: Target) -> Path:
-        """The object file of what kernels need from outside."""
+        """The object file of the external functions that kernels need."""
         text = _RUNTIME + (_LEVEL if target.triple.startswith("x86_64") else "")
         path = self._folder / f"runtime-{_hash(text, repr(target))}.o"
         if not path.exists():
@@ -103,7 +103,7 @@ class Objects:
         return path
 
     def _bitcode(self, kernel: kernels.Variant, source: str) -> bytes:
-        """The kernel before it is for any processor: the same for all targets, so it is kept, too."""
+        """The bitcode of a kernel, which is the same for all targets, so it is kept, too."""
         path = self._folder / f"{kernel.name}-{source}.bc"
         if not path.exists():
             text, name = self._lowering.lower(kernel)
@@ -154,7 +154,7 @@ def _hash(*parts: str) -> str:
 
 
 def digest(kernel: kernels.Variant) -> str:
-    """What the machine code of a kernel is made from: its code and all that it calls, numbers and layouts."""
+    """The digest of all that a kernel's machine code depends on: its code, callees, numbers and layouts."""
     parts = [numba.__version__, llvmlite.__version__, *map(_kind, kernel.kinds)]
     parts += [path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))]
     seen: set[Any] = set()
@@ -183,7 +183,7 @@ def _code(code: CodeType) -> Iterator[str]:
 
 
 def _kind(kind: Any) -> str:
-    """A kind, with all that is in it."""
+    """The text of a kind, with all that is in it."""
     if isinstance(kind, type) and issubclass(kind, tuple):
         return f"({', '.join(f'{name} {_kind(part)}' for name, part in kernels.kinds_of(kind).items())})"
     return str(getattr(kind, "places", kind))
@@ -193,7 +193,7 @@ def _kind(kind: Any) -> str:
 
 
 def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name(),)) -> None:
-    """Writes the libraries of some platforms into a folder, and the table of what they are."""
+    """Writes the libraries of some platforms into a folder, and the table that describes them."""
     made = Objects(objects)
     variants = all_kernels()
     into.mkdir(parents=True, exist_ok=True)
@@ -219,12 +219,12 @@ def build(into: Path, objects: Path, platforms: Sequence[str] = (platform_name()
 
 
 def _link(files: Sequence[Path], target: Target, path: Path) -> None:
-    """Links object files to a library without a start, with no name, place or time of its making in it."""
+    """Links object files to a library without an entry point, with no name, place or time of the build."""
     with TemporaryDirectory() as folder:
         begun = Path(folder, path.name)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig, "-shared", "-nostdlib", "-s"]
         if "linux" in target.zig:
-            command += ["-Wl,-z,defs"]  # what is missing fails here, as elsewhere, and not where it is loaded
+            command += ["-Wl,-z,defs"]  # missing symbols fail here, not on loading
         if "macos" in target.zig:
             command += ["-Wl,-x", "-install_name", f"@rpath/{path.name}"]
         if "windows" in target.zig:
@@ -255,7 +255,7 @@ done:
   ret ptr %to
 }
 """
-"""What LLVM makes of loops that fill an array."""
+"""The functions that LLVM calls in place of loops that fill an array."""
 
 _CPUID = 'call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"'
 

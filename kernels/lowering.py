@@ -1,7 +1,7 @@
 """Kernels → LLVM IR, by Numba's public extension API.
 
-A pool, a column and a cursor are each one address to a kernel (`estero.engine.kernels` says of what); here is
-what it means to read their fields and items. To Numba itself a named tuple is all of its fields, and an array
+A pool, a column and a cursor are each one address to a kernel (see `estero.engine.kernels`); this module
+defines how their fields and items are read. To Numba itself a named tuple is all of its fields, and an array
 is seven numbers: a kernel over thirty arrays would have more than two hundred arguments.
 """
 
@@ -12,7 +12,7 @@ import os
 from types import FunctionType
 from typing import Any
 
-os.environ["NUMBA_OPT"] = "0"  # optimized once, with all that it calls, for the processors that it is for
+os.environ["NUMBA_OPT"] = "0"  # optimized once, with all functions that it calls, for the target processors
 
 from llvmlite import ir
 from numba import cfunc, from_dtype, njit, types
@@ -33,7 +33,7 @@ _WORD = ir.IntType(64)
 
 
 class ColumnType(types.Type):
-    """An array: `dtype`, a Numba type, and so many dimensions."""
+    """An array: `dtype`, a Numba type, and the number of dimensions."""
 
     def __init__(self, dtype: Any, ndim: int) -> None:
         self.dtype, self.ndim = dtype, ndim
@@ -41,7 +41,7 @@ class ColumnType(types.Type):
 
 
 class PoolType(types.BaseTuple):
-    """A pool's class; it is a tuple, too, to be taken apart."""
+    """A pool's class; it is also a tuple, to be unpacked."""
 
     def __init__(self, fields: Any) -> None:
         self.places: dict[str, tuple[int, Any]] = {}
@@ -91,7 +91,7 @@ def type_of(kind: Any) -> Any:
 @register_model(ColumnType)
 @register_model(CursorType)
 class _Address(models.PrimitiveModel):
-    """A block."""
+    """The address of a block."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _WORD.as_pointer())
@@ -102,7 +102,7 @@ def _at(builder: Any, block: Any, place: int) -> Any:
 
 
 def _word(builder: Any, block: Any, place: int) -> Any:
-    """A word of a block, which nothing changes while a kernel runs."""
+    """A word of a block, which does not change while a kernel runs."""
     word = builder.load(_at(builder, block, place))
     word.set_metadata("invariant.load", builder.module.add_metadata([]))
     return word
@@ -249,13 +249,13 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 class Lowering:
-    """Functions as Numba knows them, each made once."""
+    """The functions in Numba's form, each made once."""
 
     def __init__(self) -> None:
         self._steps: dict[Any, Any] = {}
 
     def lower(self, kernel: kernels.Variant) -> tuple[str, str]:
-        """The IR of a kernel with all that it calls, and its name in there."""
+        """The IR of a kernel with all that it calls, and its name in it."""
         kinds = tuple(map(type_of, kernel.kinds))
         returned = types.int64 if returns_a_value(kernel.function) else types.void
         lowered = cfunc(returned(*kinds), error_model="numpy")(self._linked(kernel.function))
@@ -274,7 +274,7 @@ class Lowering:
         return self._steps[function]
 
     def _linked(self, function: Any) -> Any:
-        """The function, to which those that it calls are Numba's."""
+        """The function, linked to Numba's forms of the functions that it calls."""
         names = dict(function.__globals__)
         for name in function.__code__.co_names:
             called = names.get(name)
@@ -289,11 +289,11 @@ class Lowering:
 
 
 def _nothing(*arguments: Any) -> None:
-    """In place of what machine code leaves out."""
+    """Replaces the checks that machine code leaves out."""
 
 
 def returns_a_value(function: Any) -> bool:
-    """Whether a function returns something else than None."""
+    """Whether a function returns anything but None."""
     import ast
     import inspect
     import textwrap

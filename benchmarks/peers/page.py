@@ -28,7 +28,7 @@ def page(figures: Figures) -> str:
 def _lines(figures: Figures) -> Iterator[str]:
     yield "# Peers"
     yield ""
-    yield "Written by `python -m benchmarks.peers run --write`. Estero beside other engines: the same events,"
+    yield "Written by `python -m benchmarks.peers run --write`. Estero and other engines: the same events,"
     yield "the same answers, compared before anything is timed. How, and what is not compared:"
     yield "[README.md](README.md)."
     yield ""
@@ -128,11 +128,11 @@ def _section(figures: Figures, query: Query) -> Iterator[str]:
     left = [(engine.title, why) for engine in ENGINES for why in _absent(figures, query, engine)]
     if left:
         yield ""
-        yield "Not here:"
+        yield "Left out:"
         yield ""
         yield from (f"- {title}: {why}." for title, why in left)
     yield ""
-    yield "<details><summary>What each is asked</summary>"
+    yield "<details><summary>The query for each engine</summary>"
     yield ""
     for engine in ENGINES:
         said = engine.said[query.name]

@@ -68,7 +68,7 @@ CORE: dict[str, Said] = {
     "kleene": f"SELECT * FROM S WHERE A ; B+ ; D WITHIN {_W['kleene']} EVENTS",
     "absence": f"""SELECT a, c FROM S WHERE (A AS a : C AS c) OR (A AS a : ((A OR D OR E) AS x):+ : C AS c)
 WITHIN {_W["absence"]} EVENTS""",
-    "rising": Unsaid("its filters are about one event at a time"),
+    "rising": Unsaid("its filters apply to one event at a time"),
     "keys": f"{_CORE_NEXT}\nPARTITION BY [key] WITHIN {_W['keys']} [id]",
     "any order": "SELECT * FROM S WHERE "
     + " OR ".join(f"({order})" for order in _ORDERS)
@@ -175,7 +175,7 @@ TRINO: dict[str, Said] = {
     "next": _trino("C X* A Y* B", _NEXT, "next"),
 }
 
-_NO_COMBINATIONS = Unsaid("a started match goes on with the next event that fits, not with each that does")
+_NO_COMBINATIONS = Unsaid("a started match continues with the next event that fits, not with every one")
 
 
 def _siddhi(pattern: str, names: str, query: str, partition: str = "") -> str:

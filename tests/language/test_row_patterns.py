@@ -57,7 +57,7 @@ def test_a_pattern_that_is_printed_is_read_as_one_of_the_same_text(pattern: RowP
         ("(a{3000000000})", "bounds go up to 2,147,483,647", "leave the upper bound out: {n,}"),
         ("(a, b)", "',' cannot stand here in PATTERN", "commas are for PERMUTE"),
         ("(a | | b)", "'|' cannot stand here in PATTERN", "an alternative that is empty is written ()"),
-        ("(a+*)", "'*' cannot stand here in PATTERN", "a quantifier stands behind a variable or a group"),
+        ("(a+*)", "'*' cannot stand here in PATTERN", "a quantifier comes after a variable or a group"),
         ("(a {x})", "'{' cannot stand here in PATTERN", "bounds are written {n}"),
         ("(a b", "PATTERN ends too early", ""),
     ],
@@ -147,7 +147,10 @@ def test_all_mistakes_are_found_at_once() -> None:
             "MEASURES 1 AS x ONE ROW PER MATCH OMIT EMPTY MATCHES PATTERN (a) DEFINE a AS TRUE",
             "OMIT EMPTY MATCHES does not belong to ONE ROW PER MATCH",
         ),
-        ("MEASURES 1 AS x AFTER MATCH SKIP PATTERN (a) DEFINE a AS TRUE", "AFTER MATCH says where to go on"),
+        (
+            "MEASURES 1 AS x AFTER MATCH SKIP PATTERN (a) DEFINE a AS TRUE",
+            "AFTER MATCH says where to continue",
+        ),
         (
             "MEASURES 1 AS x AFTER MATCH SKIP TO b PATTERN (a) DEFINE a AS TRUE",
             "'b' is not a pattern variable",

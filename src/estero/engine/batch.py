@@ -1,4 +1,4 @@
-"""Batches of classified events, as every recognizer takes them: integers in flat arrays."""
+"""Batches of classified events, the input of every recognizer: integers in flat arrays."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ NO_PARTITION: NDArray[np.uint64] = np.empty((0, 2), np.uint64)
 
 
 class EventBatch(NamedTuple):
-    """n relevant events in stream order; what the automaton does not ask about may be left out.
+    """n relevant events in stream order; arrays that the automaton does not read may be left out.
 
     ========= ====== ========== ===================================================================
     array     dtype  shape      meaning
     ========= ====== ========== ===================================================================
-    stamps    int64  [n]        what the window measures, not falling
+    stamps    int64  [n]        the unit of the window (times or positions), ascending
     words     uint64 [n, W]     predicate k is bit k % 63 of word k // 63
-    keys      uint64 [n, K, 2]  key columns, by which runs are joined
+    keys      uint64 [n, K, 2]  the columns of keys by which runs are joined
     known     bool   [n, K]     which keys are not NULL; a key of no attributes is one that is the same
                                 and known everywhere
-    values    int64  [n, V]     what is compared by order, or remembered in registers
+    values    int64  [n, V]     values to be compared by order, or to be stored in registers
     valid     bool   [n, V]     which values are not NULL
     partition uint64 [n, 2]     key of the event's partition
     ordinal   int64  [n]        place in the stream of the partition
@@ -51,7 +51,7 @@ class EventBatch(NamedTuple):
     spread: NDArray[np.int64] = NO_SPREAD
 
     def part(self, here: slice) -> EventBatch:
-        """The events in a slice; keys that are spread stay as they are."""
+        """The events of a slice; the rows of spread keys are all kept."""
         if self.spread.shape[0] == 0:
             return EventBatch._make(column[here] for column in self)
         every = self._replace(keys=_NO_KEYS, known=_NONE_KNOWN)
@@ -60,7 +60,7 @@ class EventBatch(NamedTuple):
 
 
 class OneEvent(NamedTuple):
-    """One relevant event, as numbers of Python; see `EventBatch`.
+    """One relevant event as Python numbers; see `EventBatch`.
 
     Bit k of `bits` is predicate k, of which there are `words` words. `partition` is None without a key;
     `values` are 0 where they are not `valid`.

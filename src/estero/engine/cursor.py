@@ -1,4 +1,4 @@
-"""What all kernels that advance runs share: why they stop, where they stand, what they consume and find."""
+"""The common part of kernels that advance runs: their codes, positions, consumption and reports."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from estero.engine.kernels import Cursor, cursor_type, inlined, pool
 from estero.engine.store.schema import EVENTS, counters, ref
 
 DONE, MISS, GROW, FULL, SEEK = range(5)
-"""What every kernel returns that can be called again to go on.
+"""The return codes of every kernel that can be called again to continue.
 
-DONE: all is read. MISS: a row of the automaton is missing. GROW: a pool lacks capacity. FULL: what is
-reported must be read. SEEK: a walk is to be put where the next root's range begins.
+DONE: all events are read. MISS: a row of the automaton is missing. GROW: a pool is too small. FULL: the
+reported roots must be read before the kernel continues. SEEK: a walk must be positioned at the beginning of
+the next root's range.
 """
 
 CONSUME_NONE, CONSUME_ANY, CONSUME_PARTITION, CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED = range(5)
-"""What is forgotten where something ends. ASKED: a kernel stops after that event, and whoever reads what it
-has reported decides (`Recognizer.consume`)."""
+"""Which events are forgotten once a complex event has ended. ASKED: a kernel stops after that event, and the
+reader of its report decides (`Recognizer.consume`)."""
 
 
 def cursor_of(*further: str) -> Any:
-    """The class of cursors with these places beside those that all have.
+    """The class of cursors with these places in addition to the common ones.
 
     `at`: the next event of the batch; `last`: the one before which to stop; `first`: the sequence number of
-    the batch's first event; and `further`, which each kernel explains. `need_…` is the capacity that lacked.
+    the batch's first event; and `further`, which each kernel explains. `need_…` is the capacity that was
+    missing.
     """
     return cursor_type("at", "last", "first", *further)
 
 
 def automaton_cursor_of(*further: str) -> Any:
-    """The same where runs are those of an automaton that is made deterministic as far as it is needed.
+    """The class of cursors for runs of an automaton that is made deterministic on demand.
 
-    `miss_state` and `miss_class` are the missing row; `generation` is how often everything was forgotten.
+    `miss_state` and `miss_class` are the missing row; `generation` counts how often everything was forgotten.
     """
     return cursor_of("generation", "miss_state", "miss_class", "need_nodes", *further)
 
@@ -46,7 +48,7 @@ def reset(cursor: Cursor) -> None:
 
 
 def taken_needs(cursor: Cursor) -> dict[str, int]:
-    """The capacity that lacked, by what follows `need_`; sets those places to 0."""
+    """The missing capacity by name (without `need_`); resets those places to 0."""
     needed = {}
     for name in cursor.places:
         if name.startswith("need_"):
@@ -59,7 +61,7 @@ def taken_needs(cursor: Cursor) -> dict[str, int]:
 class Reported(NamedTuple):
     """Roots of compact sets: event (the end, int64), root (int32), oldest (earliest start in the window).
 
-    `size[0]` counts them.
+    `size[0]` is their number.
     """
 
     event: NDArray[np.int64] = ref(EVENTS)
@@ -70,7 +72,7 @@ class Reported(NamedTuple):
 
 @inlined
 def report(reported, event, root, oldest):  # type: ignore[no-untyped-def]
-    """Notes that the complex events below `root` end at `event`."""
+    """Reports that the complex events below `root` end at `event`."""
     place = reported.size[0]
     reported.event[place] = event
     reported.root[place] = root

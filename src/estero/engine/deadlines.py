@@ -1,9 +1,9 @@
-"""Which events are followed, or were preceded, by certain others so soon: absences with a deadline.
+"""Absences with a deadline: which events are followed or preceded by certain others within a time.
 
-Events wait here until their deadlines have passed (docs/language.md, "NOT … FOR"). What waits for the
-same deadline in one partition is a list, the newest first: a forbidden event goes through it until one is too
-old, and then the list is empty. So each event enters a list once and leaves it once, and a deadline takes
-amortised constant time per event.
+Events wait here until their deadlines have passed (docs/language.md, "NOT … FOR"). The events of a partition
+that wait for the same deadline form a list, newest first: a forbidden event goes through it until it meets
+one that is too old, and the list is empty afterwards. So each event enters a list once and leaves it once,
+and a deadline takes amortised constant time per event.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FEWEST: Final = 64
 
 @pool
 class Asked(NamedTuple):
-    """Deadlines as arrays: D of them.
+    """D deadlines as arrays.
 
-    asking uint64[D, W]: the bits that an event loses; word int64[D], bit uint64[D]: where that of forbidden
-    events is; ticks uint64[D]; ahead bool[D].
+    asking uint64[D, W]: the bits that an event loses; word int64[D] and bit uint64[D]: the place of the bit
+    of forbidden events; ticks uint64[D]; ahead bool[D].
     """
 
     asking: Grid[np.uint64]
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 @pool
 class Waiting(NamedTuple):
-    """Events that wait, in stream order: times uint64[n], words uint64[n, W], next int64[n, D] in lists."""
+    """The waiting events, in order: times uint64[n], words uint64[n, W], next int64[n, D] in their lists."""
 
     times: NDArray[np.uint64] = data()
     words: Grid[np.uint64] = data(axes=("words",))
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
 @pool
 class Partitions(NamedTuple):
-    """Of each partition and deadline: the newest event of its list, or the last forbidden one's time.
+    """For each partition and deadline, the newest event of its list, or the time of the last forbidden event.
 
     newest int64[p, D], NOTHING where there is none; last uint64[p, D], where seen bool[p, D] is true.
     """
@@ -62,7 +62,7 @@ class Partitions(NamedTuple):
 
 
 def asked_of(deadlines: Sequence[tuple[Sequence[int], int, int, bool]], words: int) -> Asked:
-    """The deadlines as arrays: each is the bits that ask, the bit of what is forbidden, ticks, and ahead."""
+    """Deadlines as arrays, from tuples of asking bits, forbidden bit, ticks and whether it looks ahead."""
     masks = [words_of(sum(1 << bit for bit in asking), words)[0] for asking, *_ in deadlines]
     forbidden = np.array([bit for _, bit, _, _ in deadlines], np.int64)
     return Asked(
@@ -75,9 +75,9 @@ def asked_of(deadlines: Sequence[tuple[Sequence[int], int, int, bool]], words: i
 
 
 class Deadlines:
-    """Events of one stream, told apart by keys of two words, and what they wait for.
+    """The events of one stream, partitioned by keys of two words, that wait for deadlines.
 
-    Times are ticks, and do not fall.
+    Times are ticks in ascending order.
     """
 
     def __init__(self, asked: Asked) -> None:
@@ -91,17 +91,17 @@ class Deadlines:
 
     @property
     def held(self) -> int:
-        """How many events wait."""
+        """The number of events that wait."""
         return self._last - self._first
 
     @property
     def times(self) -> NDArray[np.int64]:
-        """Their times."""
+        """The times of the waiting events."""
         return self._waiting.times[self._first : self._last].view(np.int64)
 
     @property
     def words(self) -> NDArray[np.uint64]:
-        """Their bits, as far as these are left; uint64[n, W]."""
+        """The bits that the waiting events have left; uint64[n, W]."""
         return self._waiting.words[self._first : self._last]
 
     def enter(
@@ -114,7 +114,8 @@ class Deadlines:
     ) -> None:
         """Takes the next events: keys uint64[n, 2], times int64[n], words uint64[n, W].
 
-        Bits are taken from them, and from those that wait, as the deadlines say; not so if they come `again`.
+        Removes bits from them, and from waiting events, as the deadlines say. Removes none if the events are
+        entered `again` after a restart.
         """
         count = times.size
         if not count:
@@ -129,15 +130,15 @@ class Deadlines:
         self._now = max(self._now, int(times[-1]))  # what waited before a restart is older
 
     def leave(self, count: int) -> None:
-        """Lets the first events go."""
+        """Removes the first events."""
         self._first += count
 
     def keep(self, rows: NDArray[np.intp]) -> None:
-        """Lets all events go but these, ascending places among those that wait; others ask for nothing."""
+        """Keeps only these events, ascending places among the waiting ones; no others wait any longer."""
         self._keep(self._first + rows)
 
     def remembered(self, time: int) -> Arrays:
-        """What of the past still counts for events from `time` on, for `resume`."""
+        """The part of the past that still matters for events from `time` on, as arrays for `resume`."""
         kept, deadline = np.nonzero(self._near(time))
         return {
             "deadline_keys": self._keys.words[kept],
@@ -146,7 +147,7 @@ class Deadlines:
         }
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes what `remembered` gave out of the arrays; raises ValueError or KeyError for other arrays."""
+        """Takes the state of `remembered` out of the arrays; raises ValueError or KeyError for others."""
         deadline = taken(arrays, "deadline_number", np.int64, None)
         last = taken(arrays, "deadline_last", np.int64, None)
         keys = taken(arrays, "deadline_keys", np.uint64, deadline.size, 2)
@@ -163,7 +164,7 @@ class Deadlines:
     # ---------------------------------------------------------------------------------------- memory
 
     def _near(self, time: int) -> NDArray[np.bool_]:
-        """For which partitions and deadlines the last forbidden event still counts at `time`."""
+        """Whether the last forbidden event still counts at `time`, for each partition and deadline."""
         used = int(self._keys.size[0])
         now = np.array([max(time, self._now)]).view(np.uint64)
         passed = now - self._partitions.last[:used]
@@ -171,7 +172,7 @@ class Deadlines:
         return near
 
     def _ensure_capacity(self, count: int) -> None:
-        """Makes place for `count` more events: that of events which have left, if they hold half of it."""
+        """Makes room for `count` more events: reuses that of removed events if they hold half of it."""
         if self._last + count <= self._waiting.times.size:
             return
         self._keep(np.arange(self._first, self._last))
@@ -179,7 +180,7 @@ class Deadlines:
             self._waiting = grown(self._waiting, rows=2 * (self._last + count))
 
     def _keep(self, rows: NDArray[np.intp]) -> None:
-        """Only the events at these places stay; lists go on where they went on."""
+        """Keeps only the events at these places; the lists skip the others."""
         place = np.full(self._last, NOTHING, np.int64)
         place[rows] = np.arange(rows.size)
         waiting, used = self._waiting, int(self._keys.size[0])
@@ -207,10 +208,11 @@ class Deadlines:
 
 @kernel(INT32S, INT, INT, Asked, Waiting, Partitions, FLAG)
 def _pass(numbers, first, begin, asked, waiting, partitions, again):  # type: ignore[no-untyped-def]
-    """Events from place `begin` on pass by, one by one; what is before place `first` waits no longer.
+    """Processes the events from place `begin` on, one by one; those before place `first` no longer wait.
 
-    numbers int32[n] of their partitions. If they come `again`, they only begin to wait. Invariant: the list
-    of a deadline of a partition has the events that ask for it and came after the last forbidden one.
+    numbers int32[n]: those of their partitions. If events come `again`, they only begin to wait. Invariant:
+    the list of a deadline and a partition holds the events that ask for it and came after the last forbidden
+    one.
     """
     times, words, following = waiting
     newest, last, seen = partitions
@@ -246,7 +248,7 @@ def _pass(numbers, first, begin, asked, waiting, partitions, again):  # type: ig
 
 @kernel(INT64S, INT, column(np.int64, 2), column(np.int64, 2))
 def _renumber(place, first, following, newest):  # type: ignore[no-untyped-def]
-    """Lists without what is not kept; place int64[n]: the new place of each event, or NOTHING."""
+    """Removes from the lists what is not kept; place int64[n]: the new place of each event, or NOTHING."""
     deadlines = following.shape[1]
     for deadline in range(deadlines):
         for number in range(newest.shape[0]):

@@ -1,4 +1,4 @@
-"""Which complex events share no events with those kept before them in their partition (DISJOINT)."""
+"""Complex events that share no events with those kept before them in their partition (DISJOINT)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from estero.engine.store.checks import Arrays, need, taken
 
 
 class Disjoint:
-    """Remembers of each partition where the last one kept has ended; partitions have keys of two words."""
+    """The end of the last complex event kept in each partition; partitions have keys of two words."""
 
     def __init__(self) -> None:
         self._keys = np.zeros((0, 2), np.uint64)
@@ -19,10 +19,11 @@ class Disjoint:
     def kept(
         self, keys: NDArray[np.uint64], start: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Which of some complex events stay; they come by ascending start, those of one start together.
+        """Whether each complex event is kept; they come in order of start, those of one start together.
 
-        keys uint64[n, 2]; ends int64[n, 2]: position and stamp. What starts at or before the end of the last
-        one kept goes; those of one start have one end, and go or stay together.
+        keys uint64[n, 2]; ends int64[n, 2]: position and stamp. A complex event that starts at or before the
+        end of the last one kept is dropped. Those of one start have one end, and are kept or dropped
+        together.
         """
         known, numbers = np.unique(np.concatenate((self._keys, keys)), axis=0, return_inverse=True)
         numbers = numbers.reshape(-1)
@@ -35,21 +36,21 @@ class Disjoint:
         return keep
 
     def forget(self, before: int) -> None:
-        """Nothing comes any more that starts with a stamp below `before`."""
+        """Notes that nothing more will start with a stamp below `before`."""
         needed = self._until[:, 1] >= before
         self._keys, self._until = self._keys[needed], self._until[needed]
 
     @property
     def idle(self) -> bool:
-        """Whether nothing has to be remembered."""
+        """Whether there is no state to keep."""
         return not self._until.size
 
     def arrays(self) -> Arrays:
-        """The state to be kept, for `resume`."""
+        """The state as arrays, for `resume`."""
         return {"disjoint_keys": self._keys, "disjoint_until": self._until}
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        """Takes the state of `arrays` out of them; raises ValueError or KeyError for other arrays."""
         until = taken(arrays, "disjoint_until", np.int64, None, 2)
         keys = taken(arrays, "disjoint_keys", np.uint64, until.shape[0], 2)
         need(np.unique(keys, axis=0).shape == keys.shape, "partitions are there once")

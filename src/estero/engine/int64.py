@@ -1,7 +1,7 @@
-"""64-bit integers up to their limits: comparisons and cuts that neither wrap around nor round.
+"""64-bit integers up to their limits: comparisons and sums that neither wrap around nor round.
 
-A time less a window, or a window after a time, may lie outside of 64 bits. Here it is an integer of Python,
-and what is compared with it is 64-bit times. The engine's own distances are in engine/stamps.py.
+A time less a window, or a window after a time, may lie outside of 64 bits. Here it is a Python integer, with
+which 64-bit times are compared. The engine's own distances are in engine/stamps.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def saturated(value: int) -> int:
 
 
 def count_before(times: NDArray[np.int64], limit: int) -> int:
-    """How many of the times, which do not fall, are less than `limit`, whatever that is.
+    """The number of times that are less than `limit`, an integer of any size; times are ascending.
 
     >>> count_before(np.array([LEAST, 0, GREATEST]), GREATEST + 1)
     3
@@ -36,7 +36,7 @@ def count_before(times: NDArray[np.int64], limit: int) -> int:
 
 
 def are_before(times: NDArray[np.int64], limit: int) -> NDArray[np.bool_]:
-    """Which of the times, in any order, are less than `limit`, whatever that is.
+    """Whether each of the times, in any order, is less than `limit`, an integer of any size.
 
     >>> are_before(np.array([5, LEAST]), LEAST - 1).tolist()
     [False, False]
@@ -47,7 +47,7 @@ def are_before(times: NDArray[np.int64], limit: int) -> NDArray[np.bool_]:
 
 
 def fall(times: NDArray[np.int64]) -> bool:
-    """Whether some time is less than the one before it.
+    """Whether a time is less than the one before it.
 
     >>> fall(np.array([LEAST, GREATEST]))
     False
@@ -56,7 +56,7 @@ def fall(times: NDArray[np.int64]) -> bool:
 
 
 def added(times: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Times with a length that is not negative added; where that is beyond 64 bits, the greatest integer.
+    """Times plus a length that is not negative; the greatest integer where the sum exceeds 64 bits.
 
     >>> added(np.array([5, GREATEST - 1]), 10).tolist() == [15, GREATEST]
     True

@@ -1,7 +1,7 @@
-"""Kernels: functions of Python over integers and arrays, which run as machine code that comes with the wheel.
+"""Kernels: Python functions over integers and arrays, which run as machine code that comes with the wheel.
 
-`kernels/` beside `src` lowers every function that `kernel` marks to a C function, and `library` loads these.
-What they are given:
+`kernels/`, next to `src`, compiles every function decorated with `kernel` to a C function, and `library`
+loads them. Their arguments:
 
 ======================== ======================================================================
 kind                     how a C function has it
@@ -13,13 +13,13 @@ a `pool`                 address of a block: of each field its column, its integ
 a `Cursor`               address of its places
 ======================== ======================================================================
 
-Arrays have their items side by side (order C). Indices are not counted from the end: a kernel must not have
-negative ones, and machine code checks none of them. `ESTERO_KERNELS=python` runs the functions themselves,
-where NumPy checks them.
+Arrays are contiguous (order C). Negative indices do not count from the end: a kernel must not use them, and
+machine code checks no index. `ESTERO_KERNELS=python` runs the Python functions themselves, where NumPy checks
+indices.
 
-Machine code computes with 64 bits; NumPy, and so a function of Python, with those of the column that a number
-was read from. So nothing is computed with numbers of 8 or 16 bits, which are read to be tested, and a sum
-over a column of 32 bits begins with ``np.int64(0)``.
+Machine code computes with 64 bits; NumPy, and so a Python function, with those of the column that a number
+was read from. So kernels do not compute with numbers of 8 or 16 bits, but only test them, and a sum over a
+column of 32 bits begins with ``np.int64(0)``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _Pool = TypeVar("_Pool", bound=tuple[Any, ...])
 _BLOCKS: Final = tuple(c_int64 * (1 + ndim) for ndim in range(4))
 """Blocks for arrays of up to three dimensions."""
 _memory: Final[Any] = (c_char * 0).from_buffer
-"""The memory of an array, whose address `ctypes` knows; the array lives as long."""
+"""The memory of an array, whose address `ctypes` knows and which keeps the array alive."""
 
 
 # ------------------------------------------------------------------------------------------ arguments
@@ -64,23 +64,23 @@ class Column:
 
     @property
     def words(self) -> int:
-        """What it takes of a block."""
+        """The number of words that it takes in a block."""
         return 1 + self.ndim
 
     def check(self, values: NDArray[Any]) -> None:
-        """Raises TypeError unless an array is of this kind."""
+        """Raises TypeError unless an array has this item type and number of dimensions."""
         if values.dtype != self.dtype or values.ndim != self.ndim or not values.flags.c_contiguous:
             raise TypeError(f"an array {values.dtype}{list(values.shape)} where a kernel reads {self}")
 
     def block(self, values: NDArray[Any]) -> tuple[int, ...]:
-        """Address and lengths of an array."""
+        """The address and the lengths of an array."""
         self.check(values)
         return _address(values), *values.shape
 
     def from_param(self, values: NDArray[Any]) -> Any:
-        """What `ctypes` hands on for an array, and keeps during the call.
+        """The argument that `ctypes` passes for an array and keeps alive during the call.
 
-        It is `block`, written out: of a kernel over a few events this is the most that it takes.
+        This is `block`, inlined: for a kernel over a few events this takes most of the time.
         """
         flags = values.flags
         if values.dtype != self.dtype or values.ndim != self.ndim or not flags.c_contiguous:
@@ -100,12 +100,12 @@ def _address(values: NDArray[Any]) -> int:
 
 
 def _words(numbers: Iterable[int]) -> Any:
-    """A block of words; `ctypes` hands on its address."""
+    """A block of words, passed by `ctypes` as its address."""
     return _memory(array("q", numbers))
 
 
 def column(dtype: Any, ndim: int = 1) -> Column:
-    """The kind of arrays of such items."""
+    """The kind of arrays with this item type."""
     return Column(np.dtype(dtype), ndim)
 
 
@@ -118,13 +118,13 @@ INT, UINT, FLAG = c_int64, c_uint64, c_bool
 
 
 class Maybe(NamedTuple):
-    """A pool or None; machine code is made for both."""
+    """A pool or None; machine code is compiled for both."""
 
     kind: Any
 
 
 class Cursor(Structure):
-    """Where a kernel stands: int64 places by name, which it reads and writes.
+    """The position of a kernel: int64 places by name, which it reads and writes.
 
     `at`: the next event of the batch; `last`: the one before which to stop; `first`: the sequence number of
     the batch's first event; the further ones each kernel explains.
@@ -135,15 +135,15 @@ class Cursor(Structure):
 
 @cache
 def cursor_type(*places: str) -> Any:
-    """The cursors with these places."""
+    """The class of cursors with these places."""
     fields = [(name, c_int64) for name in places]
     return type("Cursor", (Cursor,), {"_fields_": fields, "places": places})
 
 
 def pool(fields: type[_Pool]) -> type[_Pool]:
-    """A named tuple of arrays, integers and other pools, as kernels are given it.
+    """Makes a class a pool: a named tuple of arrays, integers and other pools that can be passed to kernels.
 
-    Its block is filled once: another array is another named tuple.
+    Its block is filled once: to replace an array, make another named tuple.
     """
 
     class Pool(fields):  # type: ignore[misc, valid-type]
@@ -163,7 +163,7 @@ def pool(fields: type[_Pool]) -> type[_Pool]:
 
 
 def kinds_of(kind: Any) -> dict[str, Any]:
-    """What the fields of a pool's class are, by name: `Column`, `INT`, `FLAG`, or another pool's class."""
+    """The kinds of the fields of a pool's class, by name: `Column`, `INT`, `FLAG`, or the class of a pool."""
     return _kinds_of(kind.__base__)
 
 
@@ -192,25 +192,25 @@ def _kind(hint: Any) -> Any:
 
 
 def inlined(function: Any) -> Any:
-    """For the frequent small steps of a kernel: machine code has them in place of each call."""
+    """Marks a small, frequent step of a kernel: machine code inlines its calls."""
     function.is_inlined = True
     return function
 
 
 def step(function: Any) -> Any:
-    """For the rare steps of a kernel, which stay calls."""
+    """Marks a rare step of a kernel, which remains a call."""
     function.is_inlined = False
     return function
 
 
 def interpreted(function: Any) -> Any:
-    """For checks of a kernel: machine code leaves them out, and what their arguments take."""
+    """Marks a check of a kernel: machine code leaves it out, and does not evaluate its arguments."""
     function.is_inlined = function.is_left_out = True
     return function
 
 
 class Variant(NamedTuple):
-    """A C function: its name, what it is given (None where a pool is None), and the function of Python."""
+    """A C function: its name, the kinds of its arguments (None if a pool is), and the Python function."""
 
     name: str
     kinds: tuple[Any, ...]
@@ -218,7 +218,7 @@ class Variant(NamedTuple):
 
 
 class Kernel:
-    """A kernel as Python calls it; `kinds` are those of its arguments."""
+    """A kernel that can be called from Python; `kinds` are those of its arguments."""
 
     function: Any
     kinds: tuple[Any, ...]
@@ -229,12 +229,12 @@ class Kernel:
         self.name: str = f"{function.__module__}.{function.__qualname__}".replace(".", "_")
 
     def __call__(self, *arguments: Any) -> int:
-        """What the function returns, an integer; machine code runs without Python's lock."""
+        """Calls the function and returns its result, an integer; machine code releases the GIL."""
         return self._run(*arguments)  # type: ignore[no-any-return]
 
     @property
     def variants(self) -> Iterator[Variant]:
-        """The C functions that it is: one for each choice of the pools that may be None."""
+        """The C functions of the kernel: one for each choice of the pools that may be None."""
         choices = [(kind.kind, None) if isinstance(kind, Maybe) else (kind,) for kind in self.kinds]
         for kinds in product(*choices):
             without = "".join(f"_{place}" for place, kind in enumerate(kinds) if kind is None)
@@ -259,7 +259,7 @@ class Kernel:
         return run
 
     def interpret(self, *arguments: Any) -> int:
-        """What the function of Python returns; integers wrap around silently there, too."""
+        """Calls the Python function and returns its result; integers wrap around silently there, too."""
         for kind, argument in zip(self.kinds, arguments, strict=True):
             _check(kind, argument)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -267,7 +267,7 @@ class Kernel:
 
 
 def _check(kind: Any, argument: Any) -> None:
-    """Raises TypeError unless an argument is what a kernel reads: machine code could not tell."""
+    """Raises TypeError unless all arguments are of their kinds, which machine code could not detect."""
     if isinstance(kind, Maybe):
         if argument is not None:
             _check(kind.kind, argument)
@@ -281,5 +281,5 @@ def _check(kind: Any, argument: Any) -> None:
 
 
 def kernel(*kinds: Any) -> Callable[[Callable[..., Any]], Kernel]:
-    """For functions that are called from Python; they allocate nothing, and return an integer or nothing."""
+    """Marks functions that Python calls; they allocate nothing, and return an integer or nothing."""
     return lambda function: Kernel(function, kinds)

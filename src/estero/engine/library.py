@@ -1,4 +1,4 @@
-"""The library of kernels of this platform, which is built with the wheel and checked before it is loaded."""
+"""The library of kernels for this platform, which is built with the wheel and checked before it is loaded."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import numpy as np
 from estero.errors import EnvironmentProblem
 
 VARIABLE: Final = "ESTERO_KERNELS"
-"""The variable of the environment that says "python" where kernels are to run as functions of Python."""
+"""The environment variable that is "python" if kernels are to run as Python functions."""
 
 FOLDER: Final = Path(__file__).with_name("libraries")
 TABLE: Final = "kernels.json"
-"""Beside the libraries: their digests, that of the sources, the kernels' arguments and results."""
+"""The file next to the libraries with their digests, that of the sources, and the kernels' signatures."""
 
 _ENDINGS: Final = {"linux": "so", "macos": "dylib", "windows": "dll"}
 _SYSTEMS: Final = {"linux": "linux", "darwin": "macos", "win32": "windows"}
@@ -33,24 +33,24 @@ LEVELS: Final[dict[str, tuple[str, ...]]] = {
     "aarch64": ("armv8",),
     "arm64": ("armv8",),
 }
-"""What processors of a kind can do, the least first."""
+"""The levels of instructions that processors of each kind may support, the lowest first."""
 PLATFORMS: Final = ("linux-x86_64", "linux-aarch64", "macos-arm64", "macos-x86_64", "windows-x86_64")
 
 
 def platform_name() -> str:
-    """This platform as a library is called."""
+    """The name of this platform in the name of a library."""
     machine = platform.machine().lower()
     return f"{_SYSTEMS.get(sys.platform, sys.platform)}-{_MACHINES.get(machine, machine)}"
 
 
 def library_names(name: str) -> dict[str, str]:
-    """The files of a platform's libraries, by level."""
+    """The file names of a platform's libraries, by level."""
     system, machine = name.split("-", 1)
     return {level: f"kernels-{system}-{machine}-{level}.{_ENDINGS[system]}" for level in LEVELS[machine]}
 
 
 def digest_of_sources() -> str:
-    """That of all that a library is built from: the engine, and `kernels/` where this is a clone."""
+    """The digest of all that a library is built from: the engine and, in a clone, `kernels/`."""
     digest = hashlib.sha256()
     for path in sorted((*Path(__file__).parent.rglob("*.py"), *_BUILD.glob("*.py"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -61,18 +61,18 @@ _BUILD: Final = Path(__file__).parents[3] / "kernels"
 
 
 class Library:
-    """The C functions of a library, or none of them where Python runs the kernels."""
+    """The C functions of a library, or none of them if Python runs the kernels."""
 
     def __init__(self, table: dict[str, Any], loaded: CDLL | None) -> None:
         self._kernels, self._loaded = table.get("kernels", {}), loaded
 
     @property
     def is_native(self) -> bool:
-        """Whether kernels are machine code."""
+        """Whether kernels run as machine code."""
         return self._loaded is not None
 
     def function(self, name: str, kinds: Sequence[Any]) -> Any:
-        """The C function of a kernel, as `ctypes` calls it; None where Python runs it."""
+        """The C function of a kernel for `ctypes`; None if Python runs it."""
         if self._loaded is None:
             return None
         function = self._loaded[name]
@@ -95,7 +95,8 @@ def _argument(kind: Any) -> Any:
 def library() -> Library:
     """The library of this process.
 
-    Raises EnvironmentProblem if there is none for this platform, or if it is not what was built.
+    Raises EnvironmentProblem if there is none for this platform, or if it differs from the one that was
+    built.
     """
     how = os.environ.get(VARIABLE, "")
     if how == "python":
@@ -130,16 +131,16 @@ def library() -> Library:
 
 
 def _keep_freed_memory() -> None:
-    """Has Linux's C library keep what is freed for the next arrays, as it does once a large array was freed.
+    """Makes Linux's C library keep freed memory for the next arrays, as it does once a large array was freed.
 
-    Otherwise it gives arrays of 128 KB and more back to the system, which clears every page that it hands out
+    Otherwise it returns arrays of 128 KB and more to the system, which clears every page that it hands out
     again: listing and counting 100,000 events took half as long again.
     """
     np.empty(_LARGE, np.uint8)
 
 
 _LARGE: Final = (32 << 20) - (16 << 10)
-"""The largest that matters (mallopt(3), M_MMAP_THRESHOLD), less what is beside an array."""
+"""The largest size that has an effect (mallopt(3), M_MMAP_THRESHOLD), less the overhead of an array."""
 
 
 _HOW: Final = (

@@ -1,4 +1,4 @@
-"""Which events have a marked one near them, in one pass over their stamps (docs/architecture.md)."""
+"""Events that have a marked one near them, found in one pass over their stamps (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from estero.engine.kernels import FLAG, FLAGS, INT, INT64S, kernel
 def near_marked(
     stamps: NDArray[np.int64], marked: NDArray[np.bool_], length: int, *, before: bool, behind: bool
 ) -> NDArray[np.bool_]:
-    """The events [n] with a marked one at most `length` before them, or behind them, as is asked.
+    """Whether each event [n] has a marked one at most `length` `before` it, or `behind` it, as requested.
 
-    stamps int64[n] do not fall, and none is closer to the limits of 64 bits than `length`; marked bool[n].
-    What lies beyond the first and the last event is not known, and may be marked.
+    stamps int64[n]: ascending, and none is closer to the limits of 64 bits than `length`; marked bool[n].
+    Events before the first and after the last one are not known, and may be marked.
     """
     near = np.empty(stamps.size, np.bool_)
     _fill_near(stamps, marked, length, before, behind, near)

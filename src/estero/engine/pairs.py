@@ -1,4 +1,4 @@
-"""Rows that each of many rules wants → one stream of pairs in order of rows (docs/architecture.md)."""
+"""Pairs of rows and rules as one stream in order of rows, from the rows of each rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW: Final = 32
 
 
 class Pairs(NamedTuple):
-    """Pairs of a row and a rule, ascending by row and at one row by rule, each once; arrays [pairs].
+    """Distinct pairs of a row and a rule, ascending by row and then by rule; arrays [pairs].
 
     `words` has a bit for each condition of the rule that holds in the row.
     """
@@ -34,12 +34,12 @@ def pairs_by_row(
     size: int,
     at_once: int = _AT_ONCE,
 ) -> Iterator[Pairs]:
-    """Pairs of a row and a rule in order, block of rows after block of rows, about `at_once` at a time.
+    """Pairs of a row and a rule in order, one block of rows after the other, about `at_once` at a time.
 
-    Segment i has the `rows` of one condition, in any order and each once: they are of rule ``rules[i]`` and
-    set bit ``bits[i]``. Rules ascend. Rows are below `size`.
+    Segment i has the distinct `rows` of one condition in any order: they are of rule ``rules[i]`` and set bit
+    ``bits[i]``. Rules ascend. Rows are below `size`.
 
-    Of long segments only the rows of a block are read at a time, so that what is written fits a cache.
+    Of long segments only the rows of one block are read at a time, so that the output fits a cache.
     """
     number = sum(segment.size for segment in rows)
     if number <= min(_FEW, at_once):
@@ -83,7 +83,7 @@ def _falling(rows: NDArray[np.int64], heads: NDArray[np.int64], ends: NDArray[np
 
 @kernel(INT64S, INT64S, INT64S, FLAGS)
 def _mark_falling(rows, heads, ends, fallen):  # type: ignore[no-untyped-def]
-    """Marks the segments that have a row behind a later one; fallen bool[segments]."""
+    """Marks the segments that have a row after a greater one; fallen bool[segments]."""
     for segment in range(heads.size):
         falls = False
         for at in range(heads[segment] + 1, ends[segment]):
@@ -94,7 +94,7 @@ def _mark_falling(rows, heads, ends, fallen):  # type: ignore[no-untyped-def]
 
 @kernel(INT64S, INT64S, INT64S, INT64S, INT, INT64S, INT32S)
 def _count_pairs(rows, heads, ends, rules, first, places, last):  # type: ignore[no-untyped-def]
-    """Fills places int64[height] with where pairs of each row from `first` on begin. Their number.
+    """Fills places int64[height] with the first pair of each row from `first` on; returns how many there are.
 
     Segments are read from their `heads` to the end of the block.
     """
@@ -122,7 +122,7 @@ def _count_pairs(rows, heads, ends, rules, first, places, last):  # type: ignore
 
 @kernel(INT64S, INT64S, INT64S, INT64S, INT64S, INT, INT64S, INT32S, INT64S, INT64S, INT64S)
 def _place_pairs(rows, heads, ends, rules, bits, first, places, last, of_rows, of_rules, words):  # type: ignore[no-untyped-def]
-    """Fills the pairs of a block, whose `places` and heads it moves on; last int32[height] is -1."""
+    """Fills the pairs of a block, and advances its `places` and heads; last int32[height] is -1 on entry."""
     bound = first + places.size
     for segment in range(heads.size):
         rule = rules[segment]

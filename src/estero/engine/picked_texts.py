@@ -1,4 +1,4 @@
-"""Texts of some rows, copied eight bytes at a time (docs/architecture.md)."""
+"""The texts of selected rows, copied eight bytes at a time (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _MOST: Final = int(np.iinfo(np.int32).max)
 def picked_texts(
     ends: NDArray[np.int32], letters: NDArray[np.uint8], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]] | None:
-    """The texts of these rows in the same form; None where they have 2 GiB of letters or more.
+    """The texts of these rows in the same form; None if they have 2 GiB of letters or more.
 
-    Text k is ``letters[ends[k] : ends[k + 1]]``, which is not checked. Behind the letters that come back are
-    eight bytes more. Texts that are all one, as a type often is under a label, are known by one look at each.
+    Text k is ``letters[ends[k] : ends[k + 1]]``, which is not checked. The returned letters are followed by
+    eight more bytes. If all texts are the same, as types often are under one label, this is noticed by
+    looking at each one once.
     """
     if rows.size and _alike(ends, letters, rows):
         start, stop = ends[rows[0]].item(), ends[rows[0] + 1].item()
@@ -41,7 +42,7 @@ def picked_texts(
 
 @kernel(INT32S, _UINT8S, INT64S)
 def _alike(ends, letters, rows):  # type: ignore[no-untyped-def]
-    """Whether all these texts are the one of the first row, which has one letter to eight; 1 or 0."""
+    """Whether all these texts equal that of the first row, which has one letter to eight; 1 or 0."""
     start = np.int64(ends[rows[0]])
     length = np.int64(ends[rows[0] + 1]) - start
     if length == 0 or length > _WORD:
@@ -62,7 +63,7 @@ def _alike(ends, letters, rows):  # type: ignore[no-untyped-def]
 
 @kernel(INT32S, INT64S, INT32S)
 def _measure(ends, rows, made):  # type: ignore[no-untyped-def]
-    """Fills made int32[rows + 1] with the ends of the texts of these rows; returns their letters."""
+    """Fills made int32[rows + 1] with the ends of the texts of these rows; returns their total length."""
     total = np.int64(0)
     made[0] = 0
     for place in range(rows.size):
@@ -74,14 +75,14 @@ def _measure(ends, rows, made):  # type: ignore[no-untyped-def]
 
 @inlined
 def put_eight(letters, start, word):  # type: ignore[no-untyped-def]
-    """Writes a number as the eight bytes from a place on: one store."""
+    """Writes a number as the eight bytes from a place on, in one store."""
     for place in range(_WORD):
         letters[start + place] = np.uint8((word >> np.uint64(8 * place)) & np.uint64(255))
 
 
 @kernel(INT32S, _UINT8S, INT64S, INT32S, _UINT8S)
 def _copy(ends, letters, rows, made, picked):  # type: ignore[no-untyped-def]
-    """Fills `picked`, eight bytes longer than the texts: the next one covers what is copied too far."""
+    """Fills `picked`, eight bytes longer than the texts: the next text overwrites what is copied too far."""
     last = letters.size - _WORD
     for place in range(rows.size):
         row = rows[place]

@@ -1,7 +1,8 @@
-"""Batches of classified events in, roots of compact sets out (docs/architecture.md).
+"""The recognizer: batches of classified events in, roots of compact sets out (docs/architecture.md).
 
-One recognizer for all kinds of runs. It knows where the stream is, what the window still reaches and which
-roots must stay valid; the *runs* hold the arrays, move in them what is open, and say what they lack.
+One recognizer serves all kinds of runs. It knows the position in the stream, the events that the window still
+reaches and the roots that must stay valid; the *runs* hold the arrays, advance the open runs, and report
+missing capacity.
 """
 
 from __future__ import annotations
@@ -31,24 +32,25 @@ from estero.engine.walk.share import Part
 
 _REPORTED_AT_ONCE = 1 << 16
 _KEYED_AT_ONCE = 1 << 16
-"""So many events with keys are loaded at once: the table of keys, and what is loaded, stay in a cache.
+"""The number of events with keys that are loaded at once, so that the table of keys and the loaded events
+stay in a cache.
 
-Measured with 10^6 keys, each of them seldom: 110 ns an event, and 130 with batches of 131,072.
+Measured with 10^6 rare keys: 110 ns an event, and 130 with batches of 131,072.
 """
 _READ_OFF = 1_000
-"""The most complex events of an end that are read off sooner than a window's edge is counted through."""
+"""The largest limit for each end up to which enumerating is faster than counting through a window's edge."""
 
 
 R_co = TypeVar("R_co", bound=Runs, covariant=True)
 
 
 class Recognizer(Generic[R_co]):
-    """The state of recognition of one query over one stream."""
+    """The state of recognizing one query over one stream."""
 
     def __init__(self, runs: R_co) -> None:
         self.runs = runs
         self.holding = False
-        """Whether roots stay valid until `release`; what is out of reach waits so long, too."""
+        """Whether roots stay valid until `release`; until then, nothing that is out of reach is dropped."""
         self._held: list[Roots] = []
         self._reported = new_reported(min(runs.capacity, _REPORTED_AT_ONCE))
         self._stamps = Stamps(runs.window)
@@ -61,17 +63,17 @@ class Recognizer(Generic[R_co]):
 
     @property
     def seen(self) -> int:
-        """How many events were pushed."""
+        """The number of events pushed so far."""
         return self._seen
 
     @property
     def size(self) -> int:
-        """How much is held, in nodes, entries and partitions, in reach or not."""
+        """The number of nodes, entries and partitions held, in reach or not."""
         return self.runs.size
 
     @property
     def needed(self) -> int:
-        """How much of `size`, and how many events, are needed to go on, as far as that is known at once."""
+        """How much of `size`, and how many events, are needed to continue, as far as is known at once."""
         return self.runs.needed
 
     @property
@@ -80,9 +82,9 @@ class Recognizer(Generic[R_co]):
         return self.runs.idle(self._stamps.oldest)
 
     def push(self, batch: EventBatch) -> Iterator[Roots]:
-        """Recognizes a batch; yields roots whenever some are there. Must be read to its end.
+        """Recognizes a batch and yields roots as they are found; the iterator must be exhausted.
 
-        Raises ValueError where the batch has not all that the automaton asks about.
+        Raises ValueError if the batch lacks an array that the automaton reads.
         """
         count = batch.stamps.size
         if count == 0:
@@ -100,14 +102,14 @@ class Recognizer(Generic[R_co]):
             self._seen += loaded
 
     def push_one(self, event: OneEvent) -> list[Roots]:
-        """As `push`, of a batch of one event; the roots stay valid as long as those of `push`."""
+        """As `push`, for one event; the roots stay valid as long as those of `push`."""
         self.runs.load_one(event, self._stamps.append(event.stamp), self._seen)
         roots = list(self._advanced(1))
         self._seen += 1
         return roots
 
     def _advanced(self, last: int) -> Iterator[Roots]:
-        """Goes on with what is loaded, before event number `last`; yields roots whenever some are there."""
+        """Advances over the loaded events before event number `last`; yields roots as they are found."""
         while True:
             code = self.runs.advance(self._reported, last)
             if self._reported.size[0]:
@@ -127,13 +129,13 @@ class Recognizer(Generic[R_co]):
                 self.runs.ensure_capacity(self._held if self.holding else None)
 
     def release(self) -> None:
-        """Roots that were found so far are needed no longer."""
+        """Declares that the roots found so far are no longer needed."""
         self._held.clear()
 
     def consume(self) -> None:
-        """Forgets everything read so far, or what was read of the partition of the event at hand.
+        """Forgets everything read so far, or only what was read of the current event's partition.
 
-        To be called while `push` waits with the roots of one event; they stay valid. Raises ValueError
+        Call it while `push` is suspended with the roots of one event; they stay valid. Raises ValueError
         unless the runs consume when they are ASKED to.
         """
         if self.runs.consume not in (CONSUME_ANY_ASKED, CONSUME_PARTITION_ASKED):
@@ -141,11 +143,11 @@ class Recognizer(Generic[R_co]):
         self.runs.forget()
 
     def expire(self, stamp: int) -> None:
-        """No event before `stamp` comes any more: what started too long before that has left the window."""
+        """Declares that no event before `stamp` will come; what started too long before is dropped."""
         self._stamps.expire(stamp)
 
     def decided(self, *, ended: bool = False) -> Iterator[Roots]:
-        """What is decided by what has left the window, or by the end of the stream; to be read to its end."""
+        """Yields the roots decided by events leaving the window, or by the end of the stream; exhaust it."""
         if self.runs.decides_later:
             self.runs.decide(self._seen if ended else self._stamps.oldest)
             yield from self._advanced(0)
@@ -156,26 +158,26 @@ class Recognizer(Generic[R_co]):
         return self.runs.sheds and not self.idle
 
     def shed(self) -> int:
-        """Forgets the oldest ones of the partitions in which something is open; how many, 0 for none."""
+        """Forgets the oldest of the partitions in which a run is open; returns how many, 0 for none."""
         return self.runs.shed(self._stamps.oldest)
 
     def snapshot(self) -> Snapshot:
-        """What is needed to go on, without what has left the window; nothing changes by that."""
+        """The state needed to continue, without what has left the window; changes nothing."""
         snapshot = self.runs.snapshot(self._stamps.oldest)
         if self.runs.window is not None:
             snapshot.arrays["stamp"] = self._stamps.of(snapshot.events)
         return snapshot
 
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """Raises ValueError unless it can go on from a snapshot with label sets 0 … `marks` - 1."""
+        """Raises ValueError unless a snapshot with label sets 0 … `marks` - 1 can be resumed."""
         self.runs.check(snapshot, marks)
         if self.runs.window is not None:
             check_stamps(snapshot.arrays, snapshot.events.size)
 
     def resume(self, snapshot: Snapshot) -> None:
-        """Goes on from a snapshot; `states` may be other numbers, of this recognizer's automaton.
+        """Continues from a snapshot; its `states` may be renumbered for this recognizer's automaton.
 
-        Raises ValueError where it has a partition twice.
+        Raises ValueError if it has a partition twice.
         """
         self.runs.resume(snapshot)
         self._held.clear()
@@ -214,7 +216,7 @@ class Recognizer(Generic[R_co]):
         return ends, counts.tolist()
 
     def _reads_off(self, limit: int | None) -> bool:
-        """Whether so few complex events of each end are enumerated sooner than counted."""
+        """Whether so few complex events of each end are enumerated faster than counted."""
         return limit is not None and limit <= _READ_OFF and self.runs.window is not None
 
     def match_at(self, roots: Roots, place: int, index: int) -> Matches:

@@ -1,7 +1,7 @@
-"""How far stamps are apart, and which ones a window reaches: the one place where the engine subtracts them.
+"""Distances of stamps, and the stamps that a window reaches: the only place where the engine subtracts them.
 
-Stamps are times or positions, 64-bit integers that do not fall. The distance of two is less than 2^64, so
-that as an unsigned integer it is exact: two's complement wraps around to just that.
+Stamps are times or positions: ascending 64-bit integers. The distance of two is less than 2^64, and so exact
+as an unsigned integer: two's complement wraps around to just that.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _LEAST_CAPACITY = 1 << 10
 class Stamps:
     """The stamps of the events that a window can still reach, by sequence number.
 
-    `width` is the length of the window, None where there is none: then all events are reached, and no stamps
-    are kept. `oldest` is the earliest event that is reached.
+    `width` is the length of the window, None if there is no window: then all events are reached, and no
+    stamps are kept. `oldest` is the earliest event reached.
     """
 
     def __init__(self, width: int | None) -> None:
@@ -29,9 +29,9 @@ class Stamps:
         self.oldest: int = 0
 
     def ahead(self, stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What is kept with these behind it, and the earliest event in the window of each of these.
+        """The kept stamps followed by these, and the earliest event in the window of each of these.
 
-        Nothing changes before they are handed to `extend`.
+        Nothing changes until they are passed to `extend`.
         """
         if self._width is None:
             return self._kept, np.zeros(stamps.size, np.int64)
@@ -40,13 +40,13 @@ class Stamps:
         return together, window_starts(together, kept.size, self._width, self.oldest)
 
     def extend(self, together: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
-        """Takes the events that were asked about."""
+        """Appends the events that were passed to `ahead`."""
         self._kept, self._first = together, self.oldest
         self._end = self._first + together.size
         self.oldest = int(starts[-1])
 
     def append(self, stamp: int) -> int:
-        """Takes one event; the earliest event in its window."""
+        """Appends one event, and returns the earliest event in its window."""
         if self._width is None:
             return 0
         if self._end - self._first == self._kept.size:
@@ -63,16 +63,16 @@ class Stamps:
         return self.oldest
 
     def of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The stamps of events that are reached; others that something still names have the earliest."""
+        """The stamps of events in reach; events out of reach that are still named get the earliest stamp."""
         return self._kept[np.maximum(events - self._first, 0)]
 
     def expire(self, stamp: int) -> None:
-        """No event before `stamp` comes any more: what is too long before that is out of reach."""
+        """Declares that no event before `stamp` will come: events too long before it are out of reach."""
         if self._width is not None:
             self.oldest += out_of_reach(self._reached(), stamp, self._width)
 
     def restart(self, stamps: NDArray[np.int64]) -> None:
-        """Keeps only these, of events that are numbered from 0."""
+        """Keeps only these stamps, whose events are numbered from 0."""
         self._kept, self._first, self._end, self.oldest = stamps, 0, stamps.size, 0
 
     def _reached(self) -> NDArray[np.int64]:
@@ -82,7 +82,7 @@ class Stamps:
 def window_starts(stamps: NDArray[np.int64], first: int, width: int, number: int = 0) -> NDArray[np.int64]:
     """For each stamp from place `first` on, the number of the earliest one that is at most `width` before.
 
-    The stamp at place 0 has the number `number`. stamps int64, not falling; 0 <= width < 2^64. Returns
+    The stamp at place 0 has the number `number`. stamps int64, ascending; 0 <= width < 2^64. Returns
     int64[stamps.size - first].
     """
     starts = np.empty(stamps.size - first, np.int64)
@@ -102,5 +102,5 @@ def _window_starts(stamps, first, width, number, starts):  # type: ignore[no-unt
 
 
 def out_of_reach(stamps: NDArray[np.int64], stamp: int, width: int) -> int:
-    """How many of the stamps, which do not fall, are more than `width` before `stamp`."""
+    """The number of stamps, which ascend, that are more than `width` before `stamp`."""
     return count_before(stamps, stamp - width)

@@ -1,4 +1,4 @@
-"""Looking texts up among a few known ones, row by row, in one pass (docs/architecture.md)."""
+"""Look-ups of texts among a few known ones, row by row, in one pass (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class _Key(NamedTuple):
 
 @pool
 class TextTable(NamedTuple):
-    """Known texts in a hash table, whose slots tell apart all that begin or finish otherwise, or are longer.
+    """Known texts in a hash table, whose slots tell apart texts with another beginning, end or length.
 
-    A slot has the code of the last known text there, what that begins and finishes with (`_Key`), and its
-    length, -1 where there is none. Text `code` is ``letters[ends[code] : ends[code + 1]]``; `following` says
-    which known text before it has the same key. `other` stands for none, also in the one slot more of
-    `codes`, which is read where a text is not known: that is no branch.
+    A slot has the code of the last known text there, its beginning and end (`_Key`), and its length, -1 for
+    none. Text `code` is ``letters[ends[code] : ends[code + 1]]``; `following` is the previous known text with
+    the same key. `other` stands for none, also in the additional slot of `codes`, which is read if a text is
+    not known: this avoids a branch.
     """
 
     codes: NDArray[np.int64]
@@ -54,9 +54,9 @@ class TextTable(NamedTuple):
 
 
 class KnownTexts:
-    """Some texts, each with its place as its code; all others have the code behind the last.
+    """Known texts, each with its place as its code; all other texts have the code after the last.
 
-    What is no longer than 16 bytes is known by one comparison, and the processor has no branch to foresee.
+    A text of at most 16 bytes is recognized by one comparison, without a branch for the processor to predict.
     Measured a row, a fifth of them known: 2 ns for texts of one byte (7 when bytes were compared one by one).
     """
 
@@ -89,7 +89,7 @@ class KnownTexts:
 
 
 def _slot(key: _Key, factor: int, slots: int) -> int:
-    """The same in integers of Python as `slot_of`."""
+    """`slot_of` with Python integers."""
     mixed = (key.begin ^ key.finish * _OF_FINISH ^ key.length * _OF_LENGTH) & _MASK64
     mixed ^= mixed >> 32
     return (mixed * factor & _MASK64) >> 32 & slots - 1
@@ -114,13 +114,13 @@ def _apart(keys: set[_Key]) -> tuple[int, int]:
 def slot_of(begin, finish, length, factor, last_slot):  # type: ignore[no-untyped-def]
     """The slot of a text with such a key."""
     mixed = begin ^ finish * np.uint64(_OF_FINISH) ^ np.uint64(length) * np.uint64(_OF_LENGTH)
-    mixed ^= mixed >> np.uint64(32)  # a product has its high bits from all, its low bits from low ones alone
+    mixed ^= mixed >> np.uint64(32)  # a product's high bits depend on all bits, its low ones do not
     return np.int64((mixed * np.uint64(factor)) >> np.uint64(32) & np.uint64(last_slot))
 
 
 @inlined
 def eight_bytes(letters, start):  # type: ignore[no-untyped-def]
-    """The eight bytes from a place on, as one number: one load."""
+    """The eight bytes from a place on as one number, in one load."""
     word = np.uint64(letters[start])
     for place in range(1, _WORD):
         word |= np.uint64(letters[start + place]) << np.uint64(8 * place)
@@ -129,7 +129,7 @@ def eight_bytes(letters, start):  # type: ignore[no-untyped-def]
 
 @inlined
 def few_bytes(letters, start, length):  # type: ignore[no-untyped-def]
-    """The first bytes of a text, at most eight, as one number, where what is behind it may not be read."""
+    """The first bytes of a text, at most eight, as one number, if the bytes after it may not be read."""
     word = np.uint64(0)
     for place in range(min(length, _WORD)):
         word |= np.uint64(letters[start + place]) << np.uint64(8 * place)
@@ -138,7 +138,7 @@ def few_bytes(letters, start, length):  # type: ignore[no-untyped-def]
 
 @inlined
 def code_in_chain(table, letters, start, length, code):  # type: ignore[no-untyped-def]
-    """Which known text of a chain has the same bytes between the first eight and the last eight."""
+    """The known text of a chain with the same bytes between the first eight and the last eight."""
     while code != table.other:
         begin = table.ends[code]
         place = np.int64(_WORD)
@@ -152,7 +152,7 @@ def code_in_chain(table, letters, start, length, code):  # type: ignore[no-untyp
 
 @kernel(TextTable, INT32S, _UINT8S, INT32S)
 def _look_up(table, ends, letters, codes):  # type: ignore[no-untyped-def]
-    """Texts of `ends` int32[rows + 1] and `letters` among known ones; fills codes int32[rows]."""
+    """Looks up the texts of `ends` int32[rows + 1] and `letters`; fills codes int32[rows]."""
     last_slot = table.lengths.size - 1
     other = table.other
     for row in range(codes.size):

@@ -1,4 +1,4 @@
-"""Throttling: at most n in an interval of time, and how many were left out in between (LIMIT n PER d)."""
+"""Throttling: at most n in an interval of time, and the number omitted in between (LIMIT n PER d)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from estero.engine.store.hashing import new_table, numbered, table_of
 from estero.engine.store.schema import data, new, picked
 
 MOST_COUNTED = (1 << 62) - 1
-"""Counts stop here."""
+"""The greatest count."""
 
 _FEWEST_KEYS = 64
 
 
 @pool
 class Intervals(NamedTuple):
-    """Of each partition what its interval is.
+    """The current interval of each partition.
 
-    The time with which it begins, as bits (uint64); how many were given in it, 0 before the first; and how
-    many were left out since the last one that was given, at most `MOST_COUNTED` (int64).
+    Its first time, as bits (uint64); how many were let through in it, 0 before the first; and how many were
+    left out since the last one let through, at most `MOST_COUNTED` (int64).
     """
 
     opened: NDArray[np.uint64] = data(0)
@@ -35,7 +35,7 @@ class Intervals(NamedTuple):
 class Throttle:
     """Lets at most `most` through in each interval of `length` ticks that one of them opens.
 
-    Partitions are told apart by keys of two words. What comes is in order of time in each of them.
+    Partitions have keys of two words. In each of them, items come in order of time.
     """
 
     def __init__(self, most: int, length: int) -> None:
@@ -47,7 +47,7 @@ class Throttle:
     def admitted(
         self, keys: NDArray[np.uint64], times: NDArray[np.int64], counts: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of counts[i] things that come together at times[i], how many are let through, and left out before.
+        """How many of the counts[i] items at times[i] are let through, and how many were left out before.
 
         keys uint64[n, 2]; counts are at most `MOST_COUNTED`. The second number counts those of the partition
         that were left out since the last one let through, and is 0 where none is now.
@@ -64,11 +64,11 @@ class Throttle:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing has to be remembered."""
+        """Whether there is no state to keep."""
         return not self._remembered().size
 
     def arrays(self) -> Arrays:
-        """The state to be kept, for `resume`."""
+        """The state as arrays, for `resume`."""
         kept = self._remembered()
         opened, given, left_out = (column[kept] for column in self._intervals)
         return {
@@ -80,7 +80,7 @@ class Throttle:
         }
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        """Takes the state of `arrays` out of them; raises ValueError or KeyError for other arrays."""
         names = ("limit_opened", "limit_given", "limit_left_out")
         opened, given, left_out = (taken(arrays, name, np.int64, None) for name in names)
         keys = taken(arrays, "limit_keys", np.uint64, opened.size, 2)
@@ -106,7 +106,7 @@ class Throttle:
         return numbers
 
     def _remembered(self) -> NDArray[np.intp]:
-        """The partitions whose interval is not over, or that have left something out."""
+        """The partitions whose interval is not over, or of which items have been left out."""
         used = int(self._keys.size[0])
         opened, given, left_out = (column[:used] for column in self._intervals)
         passed = np.array([self._last]).view(np.uint64) - opened

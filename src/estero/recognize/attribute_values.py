@@ -20,16 +20,16 @@ from estero.language.tree.schema import Kind, type_names
 from estero.plan.plan import Plan
 
 _MOST_TYPES = 60
-"""The types that are told apart: one word of bits."""
+"""The most types that are distinguished: one word of bits."""
 
 
 def attribute_values(plan: Plan, source: Source, attribute: str, first: int, last: int) -> pa.Table:
-    """The events from position `first` to `last` that are of the query's types and in a partition, in order.
+    """The events from position `first` to `last` of the query's types and of a partition, in order.
 
     The columns: ``position``, ``time`` (ticks; without a time it is NULL), ``type`` (the number of the type
     among those of the query), ``key0``, ``key1`` … (the partition columns) and ``value`` (float64).
 
-    Raises ValueError for an attribute that no type of the query has, or that is not one of numbers.
+    Raises ValueError for an attribute that no type of the query has, or that is not numeric.
     """
     atoms = dict.fromkeys(atom for atom in plan.tree.pattern.walk() if isinstance(atom, EventType))
     schema = plan.classification.schema
@@ -39,7 +39,7 @@ def attribute_values(plan: Plan, source: Source, attribute: str, first: int, las
         known |= {name: kind for name, kind in read.items() if not is_path(name)}
     _check_numeric(attribute, known)
     predicates = tuple(EventPredicate(type_names(atom, plan.tree.streams)) for atom in atoms)[:_MOST_TYPES]
-    keys = plan.shown_keys if plan.roles is None else ()  # an event has several in its roles
+    keys = plan.shown_keys if plan.roles is None else ()  # an event may have several in its roles
     names = [name for alternatives in keys for name in alternatives]
     asked = replace(
         plan.classification,

@@ -23,5 +23,5 @@ def side_by_side(batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint
 
 
 def numbers_of(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
-    """A column as an array, which is read where Arrow has it."""
+    """A column as an array, without a copy of Arrow's memory."""
     return numbers_in(batch.column(name))

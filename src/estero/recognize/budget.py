@@ -1,4 +1,4 @@
-"""Time that questions may take: one that is not answered in its part of it is given up."""
+"""The time that questions may take: a question that exceeds its part of it is abandoned."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import Final
 
 SECONDS: Final = 10.0
-"""How long `why_not` may enumerate unless it is told."""
+"""The time that `why_not` may enumerate by default."""
 
 
 class OutOfTimeError(Exception):
-    """The time of a question has passed; raised to those only who set it."""
+    """Raised when the time of a question has passed, only where a budget was set."""
 
 
 class Budget:
-    """Some seconds for several questions, each of which may take half of what those before it have left.
+    """A number of seconds for several questions, each of which may take half of what the previous ones left.
 
-    A question takes time from its first `check` to its last: what comes before, such as reading the events,
-    is linear in them and may take as long as it takes. `clock` gives seconds.
+    The time of a question is measured from its first `check` to its last: earlier work, such as reading the
+    events, is linear in them and not limited. `clock` gives seconds.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,13 +28,13 @@ class Budget:
         self._last = 0.0
 
     def begin(self) -> None:
-        """Gives the next question its time."""
+        """Starts the time of the next question."""
         if self._first is not None:
             self._left = max(0.0, self._left - (self._last - self._first))
         self._first = None
 
     def check(self) -> None:
-        """Raises `OutOfTimeError` once the question has taken its time."""
+        """Raises `OutOfTimeError` once the question has used up its time."""
         self._last = self._clock()
         if self._first is None:
             self._first = self._last

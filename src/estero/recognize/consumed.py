@@ -1,4 +1,4 @@
-"""What CONSUME BY has forgotten, as other recognitions of the same stream ask it: how far a start is seen."""
+"""The events that CONSUME BY has forgotten, for other recognitions of the stream: how far a start is seen."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Integers = NDArray[np.int64]
 
 
 def consumed_of(consume: Consume) -> Consumed | None:
-    """What a query forgets, before it has read anything; None where it forgets nothing."""
+    """The record of what a query forgets, empty at first; None if it forgets nothing."""
     return None if consume is Consume.NONE else Consumed(consume)
 
 
 class Consumed:
-    """The positions at which a query has answers, behind which nothing before them is seen any more.
+    """The positions at which a query has answers, after which nothing before them is seen any more.
 
     They are those of the partition of a start with ``CONSUME BY PARTITION``, and those of all with ``ANY``.
-    Each has a stamp, its time or position, by which it is let go again.
+    Each has a stamp, its time or position, by which it is dropped again.
     """
 
     def __init__(self, consume: Consume) -> None:
@@ -39,17 +39,17 @@ class Consumed:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that `add` and `until` ask of events."""
+        """The columns of events that `add` and `until` read."""
         return (POSITION, *KEYS) if self._by_partition else (POSITION,)
 
     def add(self, ends: pa.RecordBatch, stamps: Integers) -> None:
-        """Takes the events at which answers end, later than those before and each once, and their stamps."""
+        """Adds the distinct events at which answers end, later than all before, and their stamps."""
         self._keys = np.concatenate([self._keys, self._keys_of(ends)])
         self._position = np.concatenate([self._position, numbers_of(ends, POSITION)])
         self._stamp = np.concatenate([self._stamp, stamps])
 
     def until(self, starts: pa.RecordBatch) -> Integers:
-        """Up to which position each of some events is seen: the first answer at or behind it."""
+        """The position up to which each of some events is seen: the first answer at or after it."""
         places = np.searchsorted(self._position, numbers_of(starts, POSITION))
         if self._by_partition:
             keys = np.concatenate([self._keys, self._keys_of(starts)])
@@ -63,7 +63,7 @@ class Consumed:
         return seen
 
     def forget(self, oldest: int) -> None:
-        """Lets those go whose stamps are before that of every start that will be asked about."""
+        """Drops the positions whose stamps are before that of every start still to be looked up."""
         kept = self._stamp >= oldest
         if not kept.all():
             self._keys = self._keys[kept]
@@ -75,7 +75,7 @@ class Consumed:
         return np.zeros((events.num_rows, 2), np.uint64)
 
     def arrays(self) -> Arrays:
-        """The state to be kept."""
+        """The state as arrays, for `resume`."""
         return {
             f"{_PREFIX}keys": self._keys,
             f"{_PREFIX}position": self._position,
@@ -83,7 +83,7 @@ class Consumed:
         }
 
     def resume(self, arrays: dict[str, Any]) -> None:
-        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        """Takes the state of `arrays` out of them; raises ValueError or KeyError for other arrays."""
         position = taken(arrays, f"{_PREFIX}position", np.int64, None)
         need(np.diff(position) > 0, "answers are in order")
         self._keys = taken(arrays, f"{_PREFIX}keys", np.uint64, position.size, 2)

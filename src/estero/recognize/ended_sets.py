@@ -1,4 +1,4 @@
-"""Compact sets of complex events that end in one batch, and what is known of their ends."""
+"""Compact sets of complex events that end in one batch, and the known facts about their ends."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ class EndedSets:
     roots: Roots
     position: NDArray[np.int64]
     sifted: list[Matches] | None = None
-    """The answers among them, where they had to be known before going on (CONSUME BY)."""
+    """The answers among them, if they had to be known before the next event (CONSUME BY)."""
     part: Part | None = None
-    """Which of the complex events are asked for, where that is a share of them."""
+    """The requested part of the complex events, if that is a share of them."""
     suppressed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-    """Ends, and how many were left out before the first that is given there, where LIMIT … PER has chosen."""
+    """The ends, and how many complex events were left out before the first one there, if LIMIT … PER has
+    chosen.
+    """
     store: EventStore | None = None
-    """The events, where they are kept apart from those of the window."""
+    """The events, if they are stored separately from those of the window."""
 
     def at(self, places: NDArray[np.intp]) -> EndedSets:
-        """What ends where the roots at these places do: all of an end, or nothing."""
+        """The sets of the roots at these places, which have all roots of an end or none."""
         if places.size == self.roots.event.size:
             return self
         roots, sifted = self.roots.chosen(places), self.sifted
@@ -42,7 +44,7 @@ class EndedSets:
         return replace(self, roots=roots, position=self.position[places], sifted=sifted)
 
     def positions_of(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The positions of some of the ends, in any order; it is fast where equal ones follow each other."""
+        """The positions of some of the ends, in any order; fast if equal ones are adjacent."""
         begins = np.ones(ends.size, np.bool_)
         np.not_equal(ends[1:], ends[:-1], out=begins[1:])
         first = np.flatnonzero(begins)

@@ -1,4 +1,4 @@
-"""Classified events → the integers that an automaton asks about."""
+"""Classified events → the integers that an automaton reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from estero.recognize.batch_columns import numbers_of, side_by_side
 
 
 class EngineInput:
-    """Turns classified events into integers, as the automaton of a plan asks; `events` is their schema."""
+    """Converts classified events to the integers that a plan's automaton reads; `events` is their schema."""
 
     def __init__(self, plan: Plan, opened: Opened, events: pa.Schema) -> None:
         self._opened = opened
@@ -32,11 +32,11 @@ class EngineInput:
         return positions if self._in_positions else numbers_of(classified, TIME)
 
     def batch(self, classified: pa.RecordBatch, positions: NDArray[np.int64]) -> EventBatch:
-        """The columns of events that are at these positions."""
+        """The columns of the events at these positions."""
         opened = self._opened
         partition = side_by_side(classified, KEYS) if opened.partitioned else None
         words = side_by_side(classified, self._words)
-        if (missing := opened.words - len(self._words)) > 0:  # no SQL has written them
+        if (missing := opened.words - len(self._words)) > 0:  # not written by SQL
             words = np.pad(words, ((0, 0), (0, missing)))
         batch = EventBatch(
             stamps=self.stamps(classified, positions),

@@ -1,4 +1,4 @@
-"""One classified stream that several plans read: each gets what it would have got of a stream of its own."""
+"""One classified stream for several plans: each gets the same as from a stream of its own."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from estero.plan.together import together
 from estero.recognize.batch_columns import numbers_of
 
 _MOST: Final = 1 << 28
-"""So many bytes of classified events are held to be read again; where there are more, the source is."""
+"""The most bytes of classified events that are held to be read again; beyond that, the source is read
+again."""
 
 
 class Excerpt:
-    """What one of several plans reads of events that are classified for all of them (`together`).
+    """The part of events classified for several plans (`together`) that one of them reads.
 
-    Where `since` is above 0, it reads those that came in this era or a later one.
+    If `since` is above 0, it reads the events of this era or a later one.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Excerpt:
         fields += [events.field(there).with_name(name) for name, there in self._values.items()]
         fields += map(events.field, self._shown)
         self.schema: pa.Schema = plain_schema(pa.schema(fields))
-        """The columns of what it reads, without dictionaries."""
+        """The columns of its events, without dictionaries."""
 
     def of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
         """The events that matter to the plan, with its own bits and values."""
@@ -87,7 +88,7 @@ class Excerpt:
         return [np.where(since, word, 0) for word in own]
 
     def _is_since(self, classified: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which events came when the plan was there."""
+        """Whether each event came when the plan was there."""
         return numbers_of(classified, HELD_ERA) >= self._since
 
     def _columns(self, events: pa.RecordBatch, words: Iterable[NDArray[np.int64]]) -> list[pa.Array]:
@@ -101,7 +102,7 @@ class Excerpt:
 def words_of_bits(
     words: Sequence[NDArray[np.int64]], places: Sequence[int | None], number: int
 ) -> list[NDArray[np.int64]]:
-    """So many words with the bits at these places of other words, 0 for None.
+    """Words with the bits at these places of other words, 0 for None.
 
     Bits that keep their places are taken together.
     """
@@ -122,10 +123,10 @@ def words_of_bits(
 
 
 class SharedReading:
-    """A source that is read for several classifications, one after the other: once, if it can be held.
+    """A source that is classified several times in turn: it is read once, if the events can be held.
 
-    Where they ask for several partition keys, or compare values (whose scale is that of all of them), each
-    has its own.
+    Plans with different partition keys, or that compare values (whose scale is common to all of them), read
+    separately.
     """
 
     def __init__(self, source: Source, asked: Sequence[Classification]) -> None:
@@ -142,7 +143,7 @@ class SharedReading:
         yield from map(excerpt.of, self._batches(self._asked) if self._held is None else self._held)
 
     def _batches(self, asked: Classification) -> Iterator[pa.RecordBatch]:
-        """What is read, held for the next time if it is not too much."""
+        """The batches read, held for the next time if they are not too large."""
         held: list[pa.RecordBatch] | None = []
         size = 0
         for batch in self._source.read(asked):

@@ -1,4 +1,4 @@
-"""One query on one source of events, with the questions that are asked of a whole stream."""
+"""One query on one source of events, with the questions about a whole stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InProcessRun(SourceRun):
-    """A run that also tells how far starts come, and what keeps them from coming further."""
+    """A run that also tells how far starts get, and what keeps them from getting further."""
 
     def funnel(self, *, by_partition: bool, by: Sequence[str] = (), chosen: bool = False) -> pa.Table:
         """The table of a `Funnel`."""
@@ -46,7 +46,7 @@ class InProcessRun(SourceRun):
         return PartialsRun(plan, self.source, self.until, self.threads)
 
     def why_not(self, sample: int | None, seconds: float | None) -> WhyNot:
-        """Why there are not more complex events."""
+        """The explanation why there are not more complex events."""
         from estero.recognize.why_not import why_not  # loads the rules of planning
 
         self.plan.refuse_levels()

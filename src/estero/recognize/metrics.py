@@ -1,4 +1,4 @@
-"""What recognizers count as they go on, and how much they hold."""
+"""The counters of recognizers, and the size of their state."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from estero.recognize.ended_sets import EndedSets
 
 
 class Extent(NamedTuple):
-    """How much of a stream is needed to go on, as a snapshot would have it now.
+    """The part of a stream that is needed to continue, as a snapshot would have it now.
 
-    `events` are kept because complex events to come may mark them; `partitions` are those in which something
-    is open, or the keys by which it waits; `nodes` are those of compact sets, `bytes` all of that in memory.
-    `states` of the automaton are worked out so far, and unneeded memory was given back `compactions` times.
+    `events` are kept because future complex events may mark them; `partitions` are those in which something
+    is open, or the keys by which runs wait; `nodes` are those of compact sets, `bytes` all of that in memory.
+    `states` are the states of the automaton known so far, and `compactions` how often unneeded memory was
+    given back.
     """
 
     events: int = 0
@@ -45,16 +46,16 @@ class Meter:
         self._since = 0.0
 
     def begin(self) -> None:
-        """Events come, and are classified from now on."""
+        """Begins the classification of events."""
         self._since = perf_counter()
 
     def classified(self, relevant: int) -> None:
-        """They are classified, so many are relevant, and are recognized from now on."""
+        """Ends their classification, with the number of relevant ones, and begins their recognition."""
         self._classify += self._passed()
         self.relevant += relevant
 
     def recognized(self, answers: int) -> None:
-        """They are recognized: at so many events something ended."""
+        """Ends their recognition, with the number of events at which something ended."""
         self._recognize += self._passed()
         self.answers += answers
 
@@ -64,17 +65,17 @@ class Meter:
         self.by_rule.update(rules)
 
     def _passed(self) -> float:
-        """The seconds since this was asked last, or since the meter began."""
+        """The seconds since the last call, or since the meter began."""
         before, self._since = self._since, perf_counter()
         return self._since - before
 
     def shed(self, partitions: int, events: int) -> None:
-        """So many partitions were given up, and so many events that only they needed."""
+        """Counts partitions that were dropped, and events that only they needed."""
         self.shed_partitions += partitions
         self.shed_events += events
 
     def shown(self, known: Mapping[str, int], extent: Extent) -> dict[str, Any]:
-        """All numbers, with those that are `known` of events in front."""
+        """All numbers, those that are `known` of events first."""
         return {
             **known,
             "relevant": self.relevant,
@@ -92,7 +93,7 @@ class Meter:
 
 
 def number_of_ends(sets: Iterable[EndedSets]) -> int:
-    """At how many events complex events of these compact sets end."""
+    """The number of events at which complex events of these compact sets end."""
     return sum(
         int(np.unique(ended.position).size) if ended.position.size > 1 else ended.position.size
         for ended in sets

@@ -1,4 +1,4 @@
-"""Open runs of a recognition: how many at which step, and since when."""
+"""The open runs of a recognition: how many at which step, and since when."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LOWER = np.uint64((1 << 32) - 1)
 
 
 class OpenRuns(NamedTuple):
-    """The number of runs at each step (`RecognizerProgress.steps`), and since when something is open.
+    """The number of runs at each step (`RecognizerProgress.steps`), and the first event of any open run.
 
-    `oldest` is the position and the time, in ticks, of the first event that something open has marked; None
-    where nothing is open.
+    `oldest` is the position and the time, in ticks, of the first event that an open run has marked; None if
+    nothing is open.
     """
 
     steps: Mapping[int, int]
@@ -35,7 +35,7 @@ class OpenRuns(NamedTuple):
 
 
 def open_runs(plan: Plan, opened: Opened, snapshot: Snapshot, store: EventStore) -> OpenRuns:
-    """What a snapshot of the runs of a plan holds; `store` has its events."""
+    """The open runs in a snapshot of the runs of a plan; `store` has its events."""
     oldest = None
     marked = snapshot.events[np.unique(snapshot.arrays.get("arena.event", np.arange(snapshot.events.size)))]
     if marked.size:
@@ -63,7 +63,7 @@ def _steps(plan: Plan, opened: Opened, snapshot: Snapshot) -> dict[int, int]:
 
 
 def _stages(arrays: Arrays) -> list[int]:
-    """The number of events of each candidate of a sequence, result that is pending, or sample."""
+    """The number of events of each candidate of a sequence, pending result, or sample."""
     if "matchings.matched" in arrays:
         conditions = arrays["matchings.event"].shape[1]
         matched = np.minimum(

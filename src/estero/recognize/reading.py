@@ -18,19 +18,20 @@ from estero.engine.walk.share import WHOLE, Share
 from estero.recognize.set_reader import ReadableSets, number_in
 
 _PICKED_AT_ONCE = 256
-"""Complex events that are gone to by their indexes before they are handed on."""
+"""The number of complex events that are located by their indexes before they are returned."""
 
 
 class Reading(Run, ABC):
-    """Compact sets → tables, counts and single complex events, however often they are asked for.
+    """Reads compact sets as tables, counts and single complex events, any number of times.
 
-    All of it is about a share: its number and indexes follow from those of the whole, if nothing is sieved.
+    Everything refers to a share: its number and indexes follow from those of the whole, unless complex events
+    are sieved.
     """
 
     share: Share
 
     def shared(self, share: Share) -> Self:
-        """The run of one share of what this one finds; raises ValueError for a share of a share."""
+        """The run of one share of these results; raises ValueError for a share of a share."""
         if self.share != WHOLE:
             raise ValueError("this is a share already: divide the whole answer into more shares")
         return replace(self, share=share)  # type: ignore[type-var]  # runs are dataclasses
@@ -38,15 +39,15 @@ class Reading(Run, ABC):
     @property
     @abstractmethod
     def _sieved(self) -> bool:
-        """Whether complex events are left out when they are read."""
+        """Whether complex events are filtered when they are read."""
 
     @abstractmethod
     def _sets(
         self, share: Share, *, counting: bool = False, total: bool = False, showing: bool = True
     ) -> ReadableSets:
-        """All compact sets, or a share of what is in them.
+        """All compact sets, or a share of their complex events.
 
-        With `counting`, numbers will be asked for; unless `showing`, nothing else is. With `total` only the
+        With `counting`, numbers will be requested, and unless `showing` nothing else. With `total`, only the
         number of all of them is (`number_in`).
         """
 
@@ -85,7 +86,7 @@ class Reading(Run, ABC):
         return RankedRun(self, by, ascending)
 
     def ranked_tables(self, by: str, *, ascending: bool) -> Iterator[pa.RecordBatch]:
-        """All complex events, best first; each is found when it is asked for."""
+        """All complex events, best first; each is found on demand."""
         from estero.answers.asked_values import ranking
         from estero.recognize.whole.top import ranked_tables
 
@@ -93,13 +94,13 @@ class Reading(Run, ABC):
         return ranked_tables(self._whole_sets(), asked, ascending=ascending, schema=self.schema)
 
     def _whole_sets(self) -> ReadableSets:
-        """The compact sets of all that is asked about."""
+        """The compact sets of the whole answer."""
         for reader, ended in self._sets(self.share):
             yield reader, ended
             self._check_valid()
 
     def _check_valid(self) -> None:
-        """Raises where the sets cannot be read on."""
+        """Raises an error if the sets can no longer be read."""
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         return first_rows(self._tables(), limit)
@@ -114,7 +115,7 @@ class Reading(Run, ABC):
         return self._number(enough)
 
     def _number(self, enough: int | None, *, total: bool = False) -> int:
-        """Their number; with `total` that of all is told without a compact set, where that is possible."""
+        """Their number; with `total`, that of all is determined without a compact set if possible."""
         if self._sieved:
             return number_in(self._sets(self.share, counting=True, showing=False), enough)
         enough = None if enough is None else enough * self.share.of
@@ -127,7 +128,7 @@ class Reading(Run, ABC):
             yield from reader.counts(ended)
 
     def ends(self) -> NDArray[np.int64]:
-        """The positions at which complex events end, ascending, each once."""
+        """The distinct positions at which complex events end, ascending."""
         if self._sieved or self.share != WHOLE:
             return np.fromiter((end for end, number in self.counts() if number), np.int64)
         sets = self._sets(WHOLE, counting=True, showing=False)
@@ -194,14 +195,14 @@ class RankedRun(Run):
 
 
 class _Ahead:
-    """Ascending indexes, of which `next` is the next one, None after the last."""
+    """An iterator over ascending indexes; `next` is the next one, None after the last."""
 
     def __init__(self, indexes: Iterable[int]) -> None:
         self._indexes = iter(indexes)
         self.next = next(self._indexes, None)
 
     def until(self, end: int) -> Iterator[list[int]]:
-        """Those before `end`, some at a time."""
+        """The indexes before `end`, some at a time."""
         here: list[int] = []
         while self.next is not None and self.next < end:
             here.append(self.next)

@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 class Recognition:
     """One pass over a stream of classified batches; `events` is their schema.
 
-    `push` yields the public table; `recognize` yields compact sets instead, for counting and picking.
-    Each must be read to its end before the next batch. `time` is the type in which times are shown,
-    `positions` says whether positions are, and `counting` that `counts` will be asked for; with `total` only
-    `SetReader.add` and `rest` are, and nothing else of it can be read. What is decided
-    after its end is given at once where the stream is `endless`, else in order of ends. Only a `share` is
-    given. With `state`, from `snapshot`, it goes on from there; raises `DataError` where that is of another
-    query, plan or version. Of a plan for partial matches (`AutomatonPlan.best_per_start`) `starts` are the
-    positions of those wanted. A query with CONSUME BY says in `consumed` what it forgets; plans that are
-    `cut_by` it read that there.
+    `push` yields the public table; `recognize` yields compact sets instead, for counting and picking. Each
+    must be exhausted before the next batch. `time` is the type in which times are shown, `positions` says
+    whether positions are shown, and `counting` that `counts` will be called; with `total` only
+    `SetReader.add` and `rest` will be, and nothing else can be read. A result that is decided after its end
+    is reported at once if the stream is `endless`, otherwise in order of ends. Only a `share` is reported.
+    With `state`, from `snapshot`, it continues from there; raises `DataError` if that is of another query,
+    plan or version. Of a plan for partial matches (`AutomatonPlan.best_per_start`) `starts` are the positions
+    of those wanted. A query with CONSUME BY says in `consumed` what it forgets; plans that are `cut_by` it
+    read that there.
     """
 
     def __init__(  # noqa: PLR0913  (what is asked, and what other recognitions know)
@@ -76,7 +76,7 @@ class Recognition:
         words, ordinals = numbered(BITS, events.names), ORDINAL in events.names
         total = total and share == WHOLE
         opened = plan.opened(len(words), ordinals=ordinals, counting=counting, total=total)
-        # What SHORTEST gives in a partition ends in order, and LIMIT … PER looks at partitions.
+        # Results of SHORTEST in a partition are in order of ends, and LIMIT … PER looks at partitions.
         last_counts = plan.interval is not None and plan.strategy is Strategy.LONGEST
         self._in_order = opened.runs.in_order = not endless or last_counts
         self.plan = plan
@@ -141,9 +141,9 @@ class Recognition:
         return ended
 
     def decided(self, *, position: int, time: int | None) -> Iterator[EndedSets]:
-        """The compact sets that are decided as no event before `position`, or before `time` in ticks, comes.
+        """The compact sets decided once no event before `position`, or before `time` in ticks, will come.
 
-        Empty where all is known at its end.
+        Empty if everything is decided at its end.
         """
         if time is not None:
             yield from self._past_deadlines(time)
@@ -154,21 +154,21 @@ class Recognition:
                 yield from self._decided(until)
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
-        """What `decided` gives, as tables."""
+        """The results of `decided`, as tables."""
         for ended in self.decided(position=position, time=time):
             yield from self.reader.tables(ended)
 
     def ended(self, known: int | None = None) -> Iterator[EndedSets]:
-        """The compact sets that are decided as the stream ends, whose events are known up to time `known`.
+        """The compact sets decided by the end of the stream, whose events are known up to time `known`.
 
-        None: nothing comes any more. What then waits for a deadline is not decided.
+        None: no more events will come. Otherwise, results that wait for a deadline then are not decided.
         """
         yield from self._past_deadlines(known)
         if self.plan.decides_later:
             yield from self._decided(None)
 
     def _past_deadlines(self, time: int | None) -> Iterator[EndedSets]:
-        """What ends with events whose deadlines are before `time`, or with all that wait (None)."""
+        """The results of events whose deadlines are before `time`, or of all that wait (None)."""
         for ready in self._before.advance(time):
             yield from self._recognized(ready)
 
@@ -188,7 +188,7 @@ class Recognition:
             self._trim()
 
     def _decided(self, until: int | None) -> Iterator[EndedSets]:
-        """What is chosen for the starts whose windows end before stamp `until`, or for all (None)."""
+        """The complex events chosen for starts whose windows end before stamp `until`, or for all (None)."""
         for roots in self.recognizer.decided(ended=until is None):
             yield from self._after.push(self._placed(roots))
         yield from self._after.advance(until)
@@ -200,25 +200,25 @@ class Recognition:
     # -------------------------------------------------------------------------------- what is known
 
     def known_through(self, position: int, time: int | None) -> int | None:
-        """The stamp before which no event is recognized any more."""
+        """The stamp before which no more events will be recognized."""
         if not self.plan.by_position:
             return None if time is None else time - (self.plan.wait or 0)
         first = self._before.first_position
         return position if first is None else min(position, first)
 
     def expire(self, *, position: int, time: int | None) -> None:
-        """No event before `position`, or before `time` in ticks, comes any more: windows close.
+        """Declares that no event before `position`, or before `time` in ticks, will come: windows close.
 
-        What was recognized before can still be read.
+        Earlier results can still be read.
         """
         until = self.known_through(position, time)
         if until is not None:
             self.recognizer.expire(until)
 
     def advance(self, time: int) -> None:
-        """No event before `time`, in ticks, comes any more: windows close, and memory is freed.
+        """Declares that no event before `time`, in ticks, will come: windows close, and memory is freed.
 
-        What was recognized before must have been read.
+        Earlier results must have been read.
         """
         if not self.plan.by_position:
             self.recognizer.expire(time - (self.plan.wait or 0))
@@ -226,20 +226,20 @@ class Recognition:
         self.let_go()
 
     def let_go(self) -> None:
-        """Frees what is out of reach, if it is much; what was recognized before must have been read."""
+        """Frees what is out of reach, if it is much; earlier results must have been read."""
         self.recognizer.release()
         self._trim()
         self._holding.compact()
 
     @property
     def can_shed(self) -> bool:
-        """Whether something is open in partitions that can be forgotten one by one."""
+        """Whether something is open in partitions that can be dropped one by one."""
         return self.recognizer.can_shed
 
     def shed(self) -> int:
-        """Forgets the oldest ones of the partitions in which something is open; how many, 0 for none.
+        """Drops the oldest of the partitions in which something is open; returns how many, 0 for none.
 
-        What was recognized before must have been read.
+        Earlier results must have been read.
         """
         self.recognizer.release()
         return self._holding.shed()
@@ -254,7 +254,7 @@ class Recognition:
             self._before.forget(self._oldest_time())
 
     def _oldest_time(self) -> int | None:
-        """The time of the first event that can still be part of a complex event; None where there is none."""
+        """The time of the first event that can still be part of a complex event; None if there is none."""
         if self.store.first < self.store.next:
             return int(numbers_of(self.store.take(np.array([self.store.first]), [TIME]), TIME)[0])
         return self._before.first_time
@@ -262,27 +262,27 @@ class Recognition:
     # ------------------------------------------------------------------------ stopping and going on
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on; nothing that has left the window is in it."""
+        """The state needed to continue, without anything that has left the window."""
         return self._holding.written(self._identity, self._events)
 
     @property
     def remembers_events_alone(self) -> bool:
-        """Whether nothing is known of a key of which no event is in the store."""
+        """Whether nothing is remembered of a key without an event in the store."""
         runs = self._opened.runs
         is_first_asked = not isinstance(runs, NumberedEvents) or runs.settings.first_bit is not None
         return not (self._before.stages or self._after.stages or is_first_asked)
 
     @property
     def size(self) -> int:
-        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        """The number of nodes, entries, partitions and events held, in reach or not."""
         return self._holding.size
 
     def extent(self) -> Extent:
-        """How much is needed to go on; it takes as long as a snapshot."""
+        """The size of the state needed to continue; it takes as long as a snapshot."""
         return self._holding.extent()
 
     def open_runs(self) -> OpenRuns:
-        """What is open; it takes as long as a snapshot."""
+        """The open runs; it takes as long as a snapshot."""
         return open_runs(self.plan, self._opened, self.recognizer.snapshot(), self.store)
 
     @property
@@ -292,11 +292,11 @@ class Recognition:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is open: to begin anew would change no later answer."""
+        """Whether nothing is open: a restart would change no later answer."""
         return self._before.idle(self._time) and self.recognizer.idle and self._after.idle(self._time)
 
     @property
     def due(self) -> int | None:
-        """The time of the first deadline that something waits for; None where nothing waits."""
+        """The time of the first deadline that an event waits for; None if there is none."""
         first = self._before.first_time
         return None if first is None else first + (self.plan.wait or 0)

@@ -74,7 +74,7 @@ def _key_types(roles: Roles, events: pa.Schema) -> list[pa.DataType]:
 
 
 class RoleRows:
-    """Makes rows of classified events with the columns of `events`; theirs are in `schema`."""
+    """Makes rows from classified events with the columns of `events`; the columns of rows are in `schema`."""
 
     def __init__(self, roles: Roles, events: pa.Schema) -> None:
         self._roles = roles
@@ -114,7 +114,7 @@ class RoleRows:
         return self._rows(classified, values, keys[event, role_of], event, role_of, flags)
 
     def _true(self, classified: pa.RecordBatch) -> Mask:
-        """Which predicates are true of each event."""
+        """Whether each predicate is true of each event."""
         words = [numbers_of(classified, name) for name in self._words]
         bits = [words[bit // WORD] >> (bit % WORD) & 1 for bit in range(len(self._roles.of))]
         return np.column_stack(bits).astype(np.bool_)
@@ -166,7 +166,7 @@ class RoleRows:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _bits(self, flagged: pa.RecordBatch) -> list[NDArray[np.int64]]:
-        """The words of what is asked of rows."""
+        """The words of the predicates of rows."""
         words = [np.zeros(flagged.num_rows, np.int64) for _ in self._own_words]
         columns = BatchColumns(flagged)
         for bit, condition in enumerate(self._conditions):
@@ -175,7 +175,7 @@ class RoleRows:
 
 
 def _equal(keys: NDArray[np.uint64], known: Mask, role: int) -> Mask:
-    """In which roles the key of each event is the one that it has in this role, bool[n, roles]."""
+    """Whether the key of each event in each role equals that in this role, bool[n, roles]."""
     same = (keys == keys[:, role : role + 1]).all(axis=2)
     return np.asarray(same & known & known[:, role : role + 1])
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _FIRST_CAPACITY, _LARGEST_CAPACITY = 256, 1 << 16
 _CAPACITY_FOR_ROOTS = 1 << 12
-"""The capacity for the complex events of roots that are there, at first: each has one at least."""
+"""The initial capacity for the complex events of existing roots: each has at least one."""
 _SHORT = 1 << 61
-"""Numbers below this are read off a compact set without a window at once."""
+"""The number up to which counts are read from a compact set without a window at once."""
 
 
 class SetReader:
-    """Reads what a recognizer has recognized; `sieve` leaves out complex events that are no answers."""
+    """Reads the results of a recognizer; `sieve` rejects complex events that are no answers."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class SetReader:
 
     @property
     def reporter(self) -> Reporter:
-        """What makes tables of complex events."""
+        """The maker of tables of complex events."""
         return self._reporter
 
     def limit_time(self, check: Callable[[], None]) -> None:
-        """Calls `check` now and then while complex events are sifted; what it raises ends the sifting."""
+        """Calls `check` now and then while complex events are sieved; if it raises an error, that ends it."""
         if self.sieve is not None:
             self.sieve.before_chunk = check
 
@@ -96,7 +96,7 @@ class SetReader:
             yield from self.passing(ended.roots, ended.part)
 
     def passing(self, roots: Roots, part: Part | None = None) -> Iterable[Matches]:
-        """The complex events of `roots`, or a part of them, that pass the sieve; LIMIT is not asked."""
+        """The complex events of `roots`, or of a part of them, that pass the sieve, regardless of LIMIT."""
         matches = self.recognizer.matches(roots, None, self._capacity, part)
         return matches if self.sieve is None else self.sieve.sift_all(matches, self.store)
 
@@ -125,7 +125,7 @@ class SetReader:
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """The tables of `ended`, each with columns of the events that start its rows.
 
-        They are the positions, the times, and those that are asked for.
+        They are the positions, the times, and the requested ones.
         """
         store, columns = ended.store or self.store, list(dict.fromkeys([POSITION, TIME, *also]))
         for matches, suppressed in self._with_suppressed(ended):
@@ -142,7 +142,7 @@ class SetReader:
             yield self._placed.table(matches, store, suppressed), store.numbers(matches.start, column)
 
     def _with_suppressed(self, ended: EndedSets) -> Iterator[tuple[Matches, NDArray[np.int64] | None]]:
-        """The complex events of `ended`, with how many were left out before each, where that is shown."""
+        """The complex events of `ended`, with the number left out before each, if that is shown."""
         last = -1
         for matches in self.matches(ended):
             suppressed = None
@@ -154,14 +154,14 @@ class SetReader:
             yield matches, suppressed
 
     def undecided(self, ended: EndedSets, known: int) -> EndedSets:
-        """What of `ended` waits for its deadline where times are known up to `known`."""
+        """The part of `ended` that waits for its deadline if times are known up to `known`."""
         times = numbers_of((ended.store or self.store).take(ended.roots.event, [TIME]), TIME)
         return ended.at(np.flatnonzero(~are_before(times, known - (self.plan.wait or 0))))
 
     # -------------------------------------------------------------------------------------- counts
 
     def counts(self, ended: EndedSets) -> Iterable[tuple[int, int]]:
-        """(end position, exact number of complex events), each end once, LIMIT respected."""
+        """(end position, exact number of complex events) for each end, with LIMIT applied."""
         if self.plan.needs_enumeration:
             return self._counts_of_sifted(ended)
         if ended.part is not None:
@@ -173,7 +173,7 @@ class SetReader:
         return zip(positions, numbers, strict=True)
 
     def _counts_of_sifted(self, ended: EndedSets) -> list[tuple[int, int]]:
-        """Counts by enumeration: nothing else tells which complex events the sieve leaves."""
+        """Counts by enumeration: nothing else tells which complex events pass the sieve."""
         numbers: Counter[int] = Counter()
         for matches in self.matches(ended):
             ends, counts = np.unique(matches.end, return_counts=True)
@@ -182,7 +182,7 @@ class SetReader:
         return list(zip(ended.position[places].tolist(), numbers.values(), strict=True))
 
     def add(self, ended: EndedSets) -> int:
-        """Counts what has ended, now or later, LIMIT respected; the exact number that was counted now."""
+        """Adds sets to be counted now or later, with LIMIT applied; returns the exact number counted now."""
         if self.plan.needs_enumeration or ended.part is not None:
             return sum(number for _, number in self.counts(ended))
         tally, roots = self.recognizer.runs.tally, ended.roots
@@ -197,14 +197,14 @@ class SetReader:
         return tally.add(int(roots.event[0]), int(roots.event[-1]) + 1)
 
     def rest(self) -> int:
-        """The exact number of complex events that were added and are not counted yet."""
+        """The exact number of complex events that were added and not counted yet."""
         tally = self.recognizer.runs.tally
         return 0 if tally is None else tally.rest()
 
     # ------------------------------------------------------------------------------------- indexes
 
     def ends(self, ended: EndedSets) -> EndBounds:
-        """The ends at which something has ended, and how many complex events they have; there is no sieve."""
+        """The ends in the sets, and their numbers of complex events; there is no sieve."""
         roots = ended.roots
         tally = self.recognizer.runs.tally if self.limit is None else None
         ends, bounds = by_end(roots)
@@ -218,10 +218,10 @@ class SetReader:
     def pick(
         self, ended: EndedSets, ends: EndBounds, indexes: list[int], share: Share, dealt: int
     ) -> pa.RecordBatch:
-        """The complex events with these ascending indexes in a share, LIMIT respected.
+        """The complex events with these ascending indexes in a share, with LIMIT applied.
 
-        `dealt` is how many were dealt to all shares before those of `ended`. What is in one window is counted
-        together: long numbers are worked out once.
+        `dealt` is the number dealt to all shares before those of `ended`. The complex events of one window
+        are counted together, so that long numbers are computed once.
         """
         roots, limit, matches = ended.roots, self.limit, []
         wanted = [(index, ends.with_index(index, share, dealt)) for index in indexes]
@@ -240,7 +240,7 @@ class SetReader:
         return self._reporter.table(joined(matches), self.store)
 
     def pick_sifted(self, ended: EndedSets, indexes: list[int]) -> pa.RecordBatch:
-        """The complex events with these ascending indexes in `ended`, of which the sieve leaves enough."""
+        """The complex events with these ascending indexes in `ended`, of which enough pass the sieve."""
         picked = []
         before = 0
         wanted = np.array(indexes, np.int64)

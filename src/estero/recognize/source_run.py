@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from estero.recognize.threads.divided import Divided
 
 _MANY = 1 << 15
-"""Events from which on it pays to ask which of them can lie in a complex event."""
+"""The number of events from which it pays to determine which of them can lie in a complex event."""
 _FEW_LANES = 2
-"""With so few lanes a total by states takes longer than with one thread, as rows have to be dealt to them.
+"""The number of lanes up to which a total by states takes longer than with one thread, as rows have to be
+dealt to lanes.
 
 Measured of `A ; B ; C PARTITION BY [k]` without a window: 42 ns an event with one thread, 57 in two lanes.
 """
@@ -41,9 +42,9 @@ Measured of `A ; B ; C PARTITION BY [k]` without a window: 42 ns an event with o
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A function that is told how many events are read, and how many there are (None: not known).
+    """A function that is called with the number of events read, and that of all (None: not known).
 
-    Pickled, it is None: another process has nobody to tell.
+    Pickled, it is None: another process has nothing to report to.
     """
 
     tell: Callable[[int, int | None], None]
@@ -56,11 +57,11 @@ class Progress:
 class SourceRun(Reading):
     """One query on one source of events; every question reads the events anew.
 
-    With a `share` all of them are about that share of the complex events. Events are known up to time
-    `until`, in ticks, and up to the last one where it is None. `progress` is told behind each batch, and now
-    and then while filters are checked of whole complex events; for longer than the `budget` that raises
-    `OutOfTimeError`. Tables and numbers are found by as many `threads`, where the plan can be divided and
-    there are events enough.
+    With a `share` all questions refer to that share of the complex events. Events are known up to time
+    `until`, in ticks, or up to the last one if it is None. `progress` is called after each batch, and now and
+    then while filters on whole complex events are checked; if that takes longer than the `budget`,
+    `OutOfTimeError` is raised. Tables and numbers are computed by that many `threads`, if the plan can be
+    divided and there are enough events.
     """
 
     plan: Plan
@@ -90,7 +91,7 @@ class SourceRun(Reading):
 
     @property
     def counts_quickly(self) -> bool:
-        """Whether `counts` does without enumerating, and the events can be read for it."""
+        """Whether `counts` works without enumerating, and the events can be read for it."""
         return not (self.plan.needs_enumeration or self.source.one_shot)
 
     def tables(self, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -101,7 +102,7 @@ class SourceRun(Reading):
         return (rows.table for rows in divided.ask(Tables()))
 
     def count(self, *, enough: int | None = None) -> int:
-        if not self.source.one_shot:  # else the events cannot be read again
+        if not self.source.one_shot:  # otherwise the events cannot be read again
             try:
                 return self._number(enough, total=True)
             except NoTotalError:
@@ -130,7 +131,7 @@ class SourceRun(Reading):
         return divided.ask(Counts())
 
     def _divided(self, plan: Plan, *, counting: bool = False, total: bool = False) -> Divided | None:
-        """The stream for several threads; None where one has to do it, or is asked to."""
+        """The stream for several threads; None if one thread has to do it, or is requested."""
         if self.threads == 1 or self.share != WHOLE or self.budget is not None or self.source.one_shot:
             return None
         division = thread_division_of(plan)
@@ -155,13 +156,13 @@ class SourceRun(Reading):
         )
 
     def _batches(self, plan: Plan) -> Iterator[pa.RecordBatch]:
-        """The classified events; where there are many, those that do not matter to it may be missing."""
+        """The classified events; if there are many, irrelevant ones may be missing."""
         size = self.source.size()
         reach = None if size is not None and size < _MANY else reach_of(plan)
         return self.source.read(plan.classification, self.threads, reach)
 
     def _tell(self, size: int | None, batch: pa.RecordBatch | None) -> None:
-        """Tells how many of `size` events have been read: up to the end of a batch, or all (None)."""
+        """Reports how many of `size` events have been read: up to the end of a batch, or all (None)."""
         if self.progress is not None:
             if batch is not None:
                 self.progress.tell(batch.column(POSITION)[-1].as_py() + 1, size)
@@ -210,7 +211,7 @@ class SourceRun(Reading):
         return UndecidedRun(self)
 
     def waiting(self, share: Share, *, showing: bool) -> ReadableSets:
-        """A share of what would end if nothing came any more, and is not decided; see `Reading`."""
+        """A share of the results that would end if nothing more came, and are not decided; see `Reading`."""
         if self.plan.wait is None:
             return
         plan = self.plan if showing else self.plan.showing_nothing()
@@ -230,7 +231,7 @@ class SourceRun(Reading):
                     yield reader, part
 
     def known(self) -> int | None:
-        """Up to which time events are known; None where that does not matter."""
+        """The time up to which events are known; None if that does not matter."""
         if self.plan.wait is None:
             return None
         last = self.source.last_time()

@@ -1,8 +1,8 @@
-"""Recognition that stops and goes on: what is open and the events it needs, as bytes and back.
+"""The state of a recognition that stops and continues later: what is open and the events it needs, as bytes.
 
-The engine says what is open (`engine.snapshot`), the automaton what its states stand for, and the store has
-the events. The deterministic automaton itself is not kept: its states are numbered as they were, and its rows
-are worked out again when they are asked for.
+The engine provides the open state (`engine.snapshot`), the automaton the meaning of its states, and the store
+the events. The deterministic automaton itself is not kept: its states keep their numbers, and its rows are
+computed again on demand.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _FEW = 1 << 13
 
 
 class Holding:
-    """What a recognizer and a store hold together, so that both can be made smaller together.
+    """The state of a recognizer and a store together, so that both can be reduced together.
 
-    Events are marked by label sets number 0 … `marks` - 1. `automaton` is what works out states on demand.
-    What `stages` remember is kept, whatever is made smaller.
+    Events are marked by label sets number 0 … `marks` - 1. `automaton` computes states on demand. The state
+    of `stages` is kept in any case.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Holding:
         self._compactions = 0
 
     def compact(self) -> None:
-        """Lets go of what is out of reach, if that can be half of what is held."""
+        """Drops what is out of reach, if that may be half of what is held."""
         size = self._size()
         if size <= 2 * self._kept + _FEW:
             return
@@ -75,14 +75,14 @@ class Holding:
             self._renew()
 
     def shed(self) -> int:
-        """Lets go of what is open in the oldest partitions; of how many, 0 for none."""
+        """Drops the open state of the oldest partitions; returns how many, 0 for none."""
         shed = self._recognizer.shed()
         if shed:
             self._renew()
         return shed
 
     def _renew(self) -> None:
-        """Keeps what is needed to go on, and nothing else."""
+        """Keeps the state needed to continue, and nothing else."""
         snapshot = self._recognizer.snapshot()
         events = self._store.take(snapshot.events)
         self._recognizer.resume(snapshot)
@@ -92,11 +92,11 @@ class Holding:
 
     @property
     def size(self) -> int:
-        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        """The number of nodes, entries, partitions and events held, in reach or not."""
         return self._size()
 
     def extent(self) -> Extent:
-        """How much is needed to go on; it takes as long as a snapshot, and nothing changes by that."""
+        """The size of the state needed to continue; it takes as long as a snapshot, and changes nothing."""
         snapshot, runs = self._recognizer.snapshot(), self._recognizer.runs
         staged = [array for stage in self._stages for array in stage.snapshot().values()]
         events = self._store.take(snapshot.events)
@@ -110,7 +110,7 @@ class Holding:
         )
 
     def written(self, plan: Plan, events: pa.Schema) -> bytes:
-        """The bytes of what is open; nothing changes by that."""
+        """The open state as bytes; changes nothing."""
         snapshot = self._recognizer.snapshot()
         stood_for = [self._stands_for(number) for number in snapshot.states.tolist()]
         arrays = {
@@ -123,7 +123,7 @@ class Holding:
         return written(State(plan_about(KIND, plan, events), arrays))
 
     def resume(self, state: bytes, plan: Plan, events: pa.Schema) -> None:
-        """Goes on from bytes; raises `DataError` where they are not a state of this plan."""
+        """Continues from bytes; raises `DataError` if they are not a state of this plan."""
         about, arrays = read(state)
         refuse_other(about, plan_about(KIND, plan, events))
         with sound_content():
@@ -157,5 +157,5 @@ class Holding:
 
 
 def plan_about(kind: str, plan: Plan, events: pa.Schema) -> dict[str, str]:
-    """What a state of this kind says that it is of; `events` are the columns of classified events."""
+    """The description in a state of this kind; `events` are the columns of classified events."""
     return {"kind": kind, "query": plan.text, "plan": plan.fingerprint(events)}

@@ -5,9 +5,9 @@ CRC-32 of the rest) and an Arrow IPC stream with one record batch: name, type an
 bytes, compressed by LZ4. Integers are written as narrow as they fit. Its schema's metadata says what the
 state is of. Equal states have equal bytes.
 
-A checksum finds accidents. A state that is written with a key has, behind the heading, the HMAC-SHA256 of
-heading and stream, which nobody can mend who does not have the key. What is read is checked all the same: no
-content ends the process.
+A checksum detects accidents. A state that is written with a key has, after the heading, the HMAC-SHA256 of
+heading and stream, which cannot be forged without the key. All content is checked nevertheless: no content
+crashes the process.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ _UNSIGNED = [np.dtype(f"u{width}") for width in (1, 2, 4)]
 
 
 class State(NamedTuple):
-    """What a state holds: `about`, texts by name, and the arrays."""
+    """The content of a state: `about`, texts by name, and the arrays."""
 
     about: dict[str, str]
     arrays: dict[str, NDArray[Any]]
 
 
 def written(state: State, key: bytes | None = None) -> bytes:
-    """The bytes of a state, with a `key` in a form that only who has it can write.
+    """The bytes of a state; with a `key`, they can only be written by those who have it.
 
-    Raises ValueError for a key that is none.
+    Raises ValueError for an invalid key.
     """
     check_key(key)
     body = _body(state)
@@ -74,7 +74,7 @@ def written(state: State, key: bytes | None = None) -> bytes:
 
 
 def check_key(key: bytes | None) -> None:
-    """Raises TypeError for a key that is no bytes, and ValueError for too few of them."""
+    """Raises TypeError for a key that is not bytes, and ValueError for one that is too short."""
     if key is None:
         return
     hint = "secrets.token_bytes(32) makes one"
@@ -113,10 +113,10 @@ def _body(state: State) -> pa.Buffer:
 
 
 def read(state: bytes, key: bytes | None = None) -> State:
-    """What the bytes of a state hold; the arrays are writable and nobody else's.
+    """The content of the bytes of a state; the arrays are writable and not shared.
 
-    Raises `DataError` for bytes that are no state, are of another version, cut off or damaged, and for those
-    that were not written with this `key`; ValueError for a key that is none.
+    Raises `DataError` for bytes that are not a state, are of another version, truncated or damaged, or were
+    not written with this `key`; ValueError for an invalid key.
     """
     check_key(key)
     if not isinstance(state, bytes | bytearray | memoryview):
@@ -156,7 +156,7 @@ def _refuse_other_key(*, keyed: bool, key: bytes | None) -> None:
 
 @contextmanager
 def sound_content() -> Iterator[None]:
-    """Says of a state whose content makes no sense, although its checksum is right, that it is damaged."""
+    """Reports a state whose content makes no sense, although its checksum is right, as damaged."""
     try:
         yield
     except (
@@ -187,7 +187,7 @@ def _content(batch: pa.RecordBatch) -> State:
 
 
 def batch_as_array(batch: pa.RecordBatch) -> NDArray[np.uint8]:
-    """A record batch as an array of bytes, the same whatever lies in memory where it is NULL."""
+    """A record batch as an array of bytes, regardless of the memory under NULLs."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch.take(pa.array(np.arange(batch.num_rows))))
@@ -195,7 +195,7 @@ def batch_as_array(batch: pa.RecordBatch) -> NDArray[np.uint8]:
 
 
 def batch_of_array(array: NDArray[np.uint8]) -> pa.RecordBatch:
-    """The record batch again; raises as `sound_batch` does where it is damaged."""
+    """Restores the record batch; raises as `sound_batch` does if it is damaged."""
     return sound_batch(pa.py_buffer(array))
 
 

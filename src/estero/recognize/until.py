@@ -1,4 +1,4 @@
-"""Up to when a stream is known, as users say it: a time, or that nothing comes any more."""
+"""The time up to which a stream is known, as users write it: a time, or that nothing more comes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from estero.language.tree.levels import levels_of
 from estero.plan.plan import Plan
 
 END: Final = "end"
-"""What users say where nothing comes any more."""
+"""The word for the end of a stream, after which nothing comes."""
 
 AFTER_ALL: Final = 1 << 70
 """Later than every time."""
@@ -36,11 +36,11 @@ Until: TypeAlias = "datetime | int | str | Any"
 
 
 def known_until(until: Until, plan: Plan, time: pa.DataType | None, *, partials: bool = False) -> int:
-    """The ticks of a time up to which a stream is known; `AFTER_ALL` for the end.
+    """The ticks of the time up to which a stream is known; `AFTER_ALL` for the end.
 
     `time` is the type in which answers show times. With `partials` there may be partial matches, which are
-    decided when their windows have passed. Raises `QueryError` where nothing depends on what is known after
-    the last event, and `DataError` for what is not a time of the stream.
+    decided when their windows have passed. Raises `QueryError` if nothing depends on the time known after the
+    last event, and `DataError` for a value that is not a time of the stream.
     """
     if not (p.ending(plan.tree.pattern) or (partials and has_timed_levels(plan))):
         raise QueryError(
@@ -74,12 +74,12 @@ def passed_time(until: Until, time: pa.DataType | None) -> int:
 
 
 def has_timed_levels(plan: Plan) -> bool:
-    """Whether starts of the query come some of the way, and time says when that is known."""
+    """Whether starts of the query may be partial matches, and time decides when that is known."""
     return bool(levels_of(plan.tree.pattern)) and plan.window is not None and not plan.window.in_positions
 
 
 def check_until(known: int, last: int | None) -> None:
-    """Raises `DataError` where a stream has events after the time up to which it is said to be known."""
+    """Raises `DataError` if a stream has events after the time up to which it is declared to be known."""
     if last is not None and known < last:
         raise DataError(
             "until is before the last event",
@@ -97,7 +97,7 @@ def _ticks(until: Until) -> int:
 
 
 def _moment(until: Until, time: pa.DataType) -> int:
-    """The last tick that is not after a time; times beyond 64 bits are as good as others so far away."""
+    """The last tick that is not after a time; times beyond 64 bits are cut to their limits."""
     nanoseconds = nanoseconds_since_1970(until)
     if nanoseconds is None:
         raise _no_time(until, "a time such as datetime(2026, 5, 1, 12) or '2026-05-01T12:00:00'")
@@ -105,7 +105,7 @@ def _moment(until: Until, time: pa.DataType) -> int:
 
 
 def nanoseconds_since_1970(value: object) -> Fraction | None:
-    """A time of Python, NumPy, pandas, Arrow or in a text, in UTC where it has no zone; None of others.
+    """A time of Python, NumPy, pandas, Arrow or in a text, in UTC if it has no zone; None for anything else.
 
     >>> nanoseconds_since_1970("1970-01-01T00:00:00.000000001") == 1
     True
@@ -126,7 +126,7 @@ def nanoseconds_since_1970(value: object) -> Fraction | None:
 
 
 def _in_text(text: str) -> Fraction | None:
-    """A time in ISO 8601, of whose fraction Python reads six digits."""
+    """A time in ISO 8601; Python reads six digits of its fraction."""
     fraction = _NANOS.search(text)
     short = text if fraction is None else text.replace(fraction[0], fraction[0][:7])
     try:

@@ -1,8 +1,8 @@
-"""Why not: queries that ask less are counted, one after the other, until it shows what keeps events away.
+"""Why not: less restrictive queries are counted, one after the other, until one shows what excludes events.
 
-An event *comes* to a part if it ends a complex event of the sequence up to that part, in which the conditions
-on the part itself are left out. Each of these conditions is then asked alone, and each structural condition
-(window, keys, distances, contiguity, absences) is left out alone (docs/funnels.md).
+An event *comes* to a part if it ends a complex event of the sequence up to that part, without the conditions
+on the part itself. Then each of these conditions is checked alone, and each structural condition (window,
+keys, distances, contiguity, absences) is omitted alone (docs/funnels.md).
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from estero.recognize.until import AFTER_ALL
 from estero.system.cached_property import cached_property
 
 SAMPLE: Final = 50_000
-"""So many complex events of a query that asks less are looked at for the nearest miss."""
+"""The number of complex events of a less restrictive query that are searched for the nearest miss."""
 _MOST_TYPES: Final = 60
-"""Types that are told apart: one word of bits."""
+"""The most types that are distinguished: one word of bits."""
 
 Asked = TypeVar("Asked")
 _GAP: Final = "gap"
@@ -77,9 +77,11 @@ _NO_CHOICE: Final[dict[str, Any]] = {
 
 
 def why_not(run: SourceRun, sample: int | None = None, seconds: float | None = None) -> WhyNot:
-    """Why the query of a run does not find more; looks at `sample` rows at most for each nearest miss.
+    """Explains why the query of a run does not find more.
 
-    What is not found out in its part of some `seconds` is left out.
+    At most `sample` rows are searched for each nearest miss.
+
+    Questions that exceed their part of the `seconds` are left out.
     """
     layout = replace(run.source.layout, schema=run.plan.classification.schema)
     if sample is not None and sample < 1:
@@ -136,7 +138,7 @@ class WhyNotSearch:
         )
 
     def _answered(self, question: str, ask: Callable[[], Asked]) -> Asked | None:
-        """The answer to a question; None, and the question is noted, where its time is not enough."""
+        """The answer to a question; None, and the question is noted, if its time is not enough."""
         self.budget.begin()
         try:
             return ask()
@@ -156,7 +158,7 @@ class WhyNotSearch:
 
     @cached_property
     def _levels(self) -> tuple[int, ...]:
-        """How many parts lead to each level; none where what is no sequence, or cannot be told apart."""
+        """The number of parts up to each level; none without a sequence or if levels cannot be told apart."""
         levels = levels_of(self.tree.pattern)
         try:
             for parts in levels[:-1]:
@@ -167,9 +169,9 @@ class WhyNotSearch:
 
     @cached_property
     def steps_to_the_part(self) -> tuple[list[Step], int, QueryTree]:
-        """The parts of the sequence up to the first that is lacking, where it begins, and the query up to it.
+        """The parts of the sequence up to the first lacking one, where it begins, and the query up to it.
 
-        Where none is lacking it is the last part; what has no levels is one part.
+        If none is lacking it is the last part; a pattern without levels is one part.
         """
         steps: list[Step] = []
         first, asked = 0, self.tree
@@ -189,7 +191,7 @@ class WhyNotSearch:
         return labels - set(label_types(self._prefix(first).pattern)) if first else labels
 
     def _prefix(self, parts: int) -> QueryTree:
-        """The query of the first parts; what is asked of the whole complex event is not asked of it."""
+        """The query of the first parts, without conditions on the whole complex event."""
         return prefix_query(with_whole(self.tree, self.layout.schema.time), parts)
 
     # ------------------------------------------------------------------------------------- reasons
@@ -203,7 +205,7 @@ class WhyNotSearch:
                 yield Reason("type", str(atom), 0)
 
     def _conditions(self, asked: QueryTree, loose: QueryTree, came: NDArray[np.int64]) -> Iterator[Reason]:
-        """Each condition on the part, and how many of what came do not satisfy it."""
+        """Each condition on the part, and how many of the events that came do not satisfy it."""
         if not came.size:
             return
         labels = self._labels
@@ -227,7 +229,7 @@ class WhyNotSearch:
             yield Reason("condition", str(condition), number, nearest)
 
     def _structure(self, loose: QueryTree, first: int, came: NDArray[np.int64]) -> Iterator[Reason]:
-        """Each structural condition that keeps events away, or that they do so together."""
+        """Each structural condition that excludes events, or a note that they do so together."""
         some_alone = False
         for relaxed in relaxations(loose, first):
             ends = self._answered(f"without {relaxed.said}", partial(self.ends, relaxed.tree))
@@ -247,7 +249,7 @@ class WhyNotSearch:
     # --------------------------------------------------------------------------------- nearest misses
 
     def _nearest_place(self, relaxed: Relaxation, more: NDArray[np.int64]) -> str:
-        """The complex event that comes nearest, of those that end at `more`, and where."""
+        """The nearest complex event of those that end at `more`, and its position."""
         rows = self._rows(replace(relaxed.tree, select=self._shown(relaxed)))
         rows = rows.filter(pa.array(np.isin(rows["end"].to_numpy(), more)))
         if not rows.num_rows:
@@ -268,7 +270,7 @@ class WhyNotSearch:
         return said
 
     def _shown(self, relaxed: Relaxation) -> tuple[Selected, ...]:
-        """What has to be known of complex events to tell the nearest one."""
+        """The values of complex events that are needed to find the nearest one."""
         if not relaxed.between:
             return ()
         labels = SelectItem(EARLIER, ()), SelectItem(LATER, ())
@@ -280,7 +282,7 @@ class WhyNotSearch:
         return labels if self._faults(replace(relaxed.tree, select=measured)) else measured
 
     def _too_long(self, rows: pa.Table) -> str:
-        """How much longer than the window the shortest complex event is."""
+        """The excess of the shortest complex event over the window."""
         window = self.run.plan.window
         if window is None:
             raise TypeError("only a query with a window has complex events that are too long")
@@ -323,12 +325,12 @@ class WhyNotSearch:
         return self._run(replace(tree, limit=1, select=())).ends()
 
     def _rows(self, tree: QueryTree, which: Strategy = Strategy.LAST) -> pa.Table:
-        """For each end one complex event: that of the latest events, or of the earliest (NEXT)."""
+        """One complex event for each end: that of the latest events, or of the earliest (NEXT)."""
         run = self._run(replace(tree, strategy=which))
         return pa.Table.from_batches(run.tables(limit=self.sample), run.schema)
 
     def _faults(self, tree: QueryTree) -> bool:
-        """Whether a query cannot be asked: a value of a label that marks several events, for instance."""
+        """Whether a query is invalid: a value of a label that marks several events, for instance."""
         measured = [item for item in tree.select or () if isinstance(item, SelectExpression)]
         return bool(check_query(replace(tree, select=tuple(measured)), self.layout.schema))
 
@@ -354,7 +356,7 @@ class _Sides:
         ]
 
     def nearest(self, condition: e.Node, rows: pa.Table) -> str:
-        """Of the rows in which a comparison is false, the one whose sides differ least."""
+        """The row with the least difference of sides, among those in which a comparison is false."""
         comparison, *names = self._compared.get(id(condition), (None, "", ""))
         if comparison is None or names[0] not in rows.column_names or not rows.num_rows:
             return ""
@@ -403,7 +405,7 @@ def _is_true(operator: str, left: pa.ChunkedArray, right: pa.ChunkedArray) -> ND
 
 
 def _as_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """Values as numbers whose differences say how far they are apart; None where they are none."""
+    """Values as numbers whose differences are distances; None if they have none."""
     kind = column.type
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         column = column.cast(pa.int64())
@@ -419,7 +421,7 @@ def _where(rows: pa.Table, row: int) -> str:
 
 
 def _shown(one: pa.ChunkedArray) -> str:
-    """The one value of a column, as queries write it where they can."""
+    """The single value of a column, in the notation of queries if possible."""
     if pa.types.is_duration(one.type) and one.null_count == 0:
         return str(Duration(one.cast(pa.duration("ns")).cast(pa.int64())[0].as_py()))
     (value,) = shown_values(one.combine_chunks())

@@ -1,6 +1,6 @@
 """The reference semantics of conjunctive queries, by trying all valuations (docs/semantics.md).
 
-A valuation takes each atom to an event, such that one assignment of values to variables makes every atom
+A valuation maps each atom to an event, such that one assignment of values to variables makes every atom match
 its event: the tuple-homomorphisms of the paper's section 4. Two atoms may have the same event, and equal
 events at two positions are two events.
 """

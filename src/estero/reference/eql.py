@@ -1,7 +1,7 @@
 """The reference meaning of conditions in EQL: one event at a time, slow and plain.
 
-It knows nothing of columns and of what conditions become elsewhere. Unknown is None throughout, an event a
-mapping in which fields have dotted names or are inside of mappings, and lists are lists.
+It is independent of columns and of the translation of conditions elsewhere. Unknown is None throughout, an
+event a mapping in which fields have dotted names or are inside of mappings, and lists are lists.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reference meaning of EQL's sequences and samples: candidates are kept in lists, and all events read.
 
-What an event is at a stage is said by its *keys* there: none where it does not satisfy the condition, or has
-no key; several where an attribute of the key is a list (`keys_of`).
+The match of an event with a stage is given by its *keys* there: none if it does not satisfy the condition, or
+has no key; several if an attribute of the key is a list (`keys_of`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EventSequence:
     """Stages in order, of which one at least is not missing.
 
     The first and the last event are no more than `span` apart, in the unit of the times; with a missing stage
-    at an end there has to be one. `until` is what drops candidates.
+    at an end there has to be one. `until` is the stage whose events drop candidates.
     """
 
     stages: Sequence[Stage]
@@ -76,7 +76,7 @@ def _placed(query: EventSequence, positive: Sequence[int], taken: Sequence[int])
 
 @dataclass
 class _Search:
-    """Candidates by stage and key, oldest first, and what is completed, with its key."""
+    """The candidates by stage and key, oldest first, and the completed results with their keys."""
 
     query: EventSequence
     times: Sequence[int]
@@ -93,7 +93,7 @@ class _Search:
                     self._put(place, key, [*taken, event])
 
     def _taken(self, place: int, key: Key, event: int) -> list[int] | None:
-        """The candidate that an event takes, which its stage has no more; none before the first stage."""
+        """The candidate that an event extends, which leaves its stage; none before the first stage."""
         if place == 0:
             return []
         waiting = self.candidates.pop((place - 1, key), [])
@@ -118,7 +118,7 @@ class _Search:
             self.candidates.setdefault((place, key), []).append(taken)
 
     def stands_alone(self, key: Key, taken: list[int]) -> bool:
-        """Whether nothing that must be missing is before the first or behind the last event.
+        """Whether no event that must be missing is before the first or after the last event.
 
         With a missing stage at one end alone, its event counts if it is no further than the span from the
         event at the other end; at both ends, two events count if they are no further from each other.
@@ -154,9 +154,9 @@ def samples_of(conditions: Sequence[Stage], key: Key) -> Iterator[Sample]:
 
 
 def may_be_given(conditions: Sequence[Stage], key: Key, most: int) -> list[list[Sample]]:
-    """What may be given of a key: the first `most` samples.
+    """The results that may be reported for a key: the first `most` samples.
 
-    Which of those that are completed first is the first one is free; all others keep their order.
+    Among those that are completed first, any may be the first one; all others keep their order.
     """
     by_end = groupby(samples_of(conditions, key), key=max)
     of_first = list(next(by_end, (None, []))[1])

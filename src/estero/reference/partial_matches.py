@@ -52,8 +52,7 @@ def evaluate_partials(
     """The level and NEXT's choice for each start whose window has passed below the last level.
 
     Several complex events are chosen where they mark the same events; any one of them is right. `known` is
-    the greatest time that is known, that of the last event unless it is given. With `chosen` see
-    `evaluate_levels`.
+    the greatest time that is known, by default that of the last event. For `chosen` see `evaluate_levels`.
     """
     last = len(_queries(tree))
     partials = {}

@@ -101,9 +101,9 @@ def evaluate_query(
     All that happens before time `until` is known, or up to the last event where it is None; what an absence
     at the end leaves undecided is no answer. With infinity nothing comes any more.
 
-    `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the
-    answer, regardless of SELECT. With LIMIT these are the first n in the order of `str`; any other n
-    are as right: compare with `is_answer`.
+    `events` are in stream order, their times in ticks of `tick` nanoseconds. All labels are in the answer,
+    regardless of SELECT. With LIMIT these are the first n in the order of `str`; any other n are equally
+    right: compare with `is_answer`.
     """
     pattern = with_ticks(with_whole(tree).pattern, tick)
     wait = wait_of(tree, tick)
@@ -156,7 +156,7 @@ def undecided(tree: QueryTree, events: Sequence[Event], *, tick: int = 1, until:
 
 
 def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, until: float | None) -> bool:
-    """Whether all deadlines behind an end have passed by `until`, by default the time of the last event."""
+    """Whether all deadlines after an end have passed by `until`, by default the time of the last event."""
     for absence in ending(tree.pattern):
         (length,) = absence.apart.lengths
         ended, known = events[end].time, events[-1].time if until is None else until
@@ -174,7 +174,7 @@ def _is_decided(tree: QueryTree, end: int, events: Sequence[Event], tick: int, u
 
 
 def wait_of(tree: QueryTree, tick: int) -> int | None:
-    """The ticks from an end until all deadlines behind it have passed; None without deadlines."""
+    """The ticks from an end until all deadlines after it have passed; None without deadlines."""
     lengths = [length for absence in ending(tree.pattern) for length in absence.apart.lengths]
     waits = (
         length.nanoseconds // tick if isinstance(length, DurationWindow) else length.ticks

@@ -1,8 +1,8 @@
-"""What MATCH_RECOGNIZE means, executable and slow: backtracking over the tree of the pattern.
+"""The reference meaning of MATCH_RECOGNIZE, executable and slow: backtracking over the tree of the pattern.
 
-The first match in preference order from the leftmost start, tests with the row in it, the stopping rule of
-empty iterations, and where the search goes on. A variable's condition is a function of the partition's rows,
-the labels of the match so far with the tested row last, and where the match starts.
+It defines the first match in preference order from the leftmost start, tests that include the current row,
+the stopping rule of empty iterations, and where the search continues. A variable's condition is a function of
+the partition's rows, the labels of the match so far with the tested row last, and the start of the match.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Matcher:
         return matched.start + place
 
     def _paths(self, pattern: RowPattern, start: int, path: Path, *, excluded: bool) -> Iterator[Path]:
-        """All ways to go on from a path through a pattern, the most preferred first."""
+        """All continuations of a path through a pattern, the most preferred first."""
         match pattern:
             case Variable():
                 yield from self._one_row(pattern, start, path, excluded=excluded)
@@ -141,7 +141,7 @@ class Matcher:
     def _again(
         self, repeated: Repetition, done: int, start: int, path: Path, *, excluded: bool
     ) -> Iterator[Path]:
-        """The repetition after `done` iterations: one more or the end, as it prefers."""
+        """The continuations of a repetition after `done` iterations: one more or the end, as it prefers."""
         if not repeated.greedy and done >= repeated.least:
             yield path
         if repeated.most is None or done < repeated.most:

@@ -1,7 +1,7 @@
-"""The reference semantics of detections in Sigma: a rule as YAML has it, asked of one event at a time.
+"""The reference semantics of detections in Sigma: a rule as in YAML, applied to one event at a time.
 
 It reads values, modifiers and conditions by itself, from Sigma's specification (version 2), and shares
-nothing with the way by which queries go: no parser of rules, no pattern of LIKE, no expression.
+nothing with the translation to queries: no parser of rules, no pattern of LIKE, no expression.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LETTERS: Final = re.compile(r"\s*(\(|\)|[^\s()]+)")
 def detects(
     detection: Mapping[str, Any], event: Event, placeholders: Mapping[str, Sequence[str]] | None = None
 ) -> bool:
-    """Whether the detection section of a rule holds of an event.
+    """Whether the detection section of a rule matches an event.
 
     >>> detects({"s": {"name|endswith": "d.exe"}, "condition": "s"}, {"name": "CMD.EXE"})
     True
@@ -42,7 +42,7 @@ def detects(
 def values_of(event: Event, name: str) -> list[Any]:
     """The values of a field: those of its name or path, else those in the containers of Windows' events.
 
-    A list has the values of its elements, and is not there without any; a field of a list of structs has the
+    A list has the values of its elements, and is missing if it is empty; a field of a list of structs has the
     values of all of these.
     """
     direct = [value for value in (event.get(name), _at(event, name.split("."))) if value is not None]
@@ -218,7 +218,7 @@ def text_of(value: Any) -> str:
 
 
 def _is(text: str, value: Any, modifiers: Sequence[str], placeholders: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a text is what a value and its modifiers ask for."""
+    """Whether a text matches a value and its modifiers."""
     for operator, compare in _COMPARISONS.items():
         if operator in modifiers:
             number = _number(text)
@@ -279,7 +279,7 @@ Letter = str | tuple[str, ...]
 
 
 def _read(text: str) -> Iterator[Letter]:
-    """The characters of a value: a backslash takes its meaning from a wildcard or a backslash behind it."""
+    """The characters of a value: a backslash escapes a wildcard or a backslash after it."""
     place = 0
     while place < len(text):
         here, following = text[place], text[place + 1 : place + 2]
@@ -322,7 +322,7 @@ def _plain(pattern: Sequence[Letter]) -> str:
 
 
 def _shifted(data: bytes, shift: int) -> str:
-    """The characters of Base64 that `data` decides alone, where so many bytes stand before it."""
+    """The characters of Base64 that `data` determines alone, after so many other bytes."""
     bits = "".join(f"{byte:08b}" for byte in data)
     first = -(-8 * shift // 6) * 6 - 8 * shift  # bits of a character that begins before
     whole = len(bits[first:]) // 6
@@ -331,7 +331,7 @@ def _shifted(data: bytes, shift: int) -> str:
 
 
 def _dashed(pattern: list[Letter]) -> Iterator[list[Letter]]:
-    """The pattern with any sign in the place of a dash or a slash that begins a word."""
+    """The pattern with any dash or slash in place of one that begins a word."""
     for place, letter in enumerate(pattern):
         before = pattern[place - 1] if place else " "
         behind = pattern[place + 1] if place + 1 < len(pattern) else " "
@@ -376,7 +376,7 @@ def _fits(text: str, pattern: Sequence[Letter], *, cased: bool) -> bool:
 
 
 def _closed(places: set[int], pattern: Sequence[Letter]) -> set[int]:
-    """The places with those behind wildcards that may be empty."""
+    """The places, and those after wildcards that may be empty."""
     closed = set(places)
     for place in range(len(pattern)):
         if place in closed and pattern[place] is ANY:

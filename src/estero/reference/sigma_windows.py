@@ -1,10 +1,10 @@
 """The reference semantics of correlations in Sigma: all windows of all groups, one by one.
 
-An event is in a group as one of the rules that hold of it: an alias may be another field in each. A window
-begins with an event that one of the rules holds of (for rules in order: the first one), and has all such
-events of its group from there on, up to the timespan, which belongs to it. It is a result if it has what
-the correlation asks for, and is not a part of an earlier result of its group. What further events could make
-wrong is decided when time has passed the timespan behind its last event.
+An event is in a group for each of the rules that match it: an alias may be another field in each. A window
+begins with an event that one of the rules matches (for rules in order: the first one), and has all such
+events of its group from there on, up to and including the timespan. It is a result if it satisfies the
+correlation, and is not a part of an earlier result of its group. A result that further events could
+invalidate is decided when time has passed the timespan after its last event.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _text(value: Any) -> str:
 
 
 def _is_final(correlation: Mapping[str, Any]) -> bool:
-    """Whether further events of a window leave it a result."""
+    """Whether a window remains a result whatever further events come."""
     signs = set(correlation.get("condition", {})) - {"field"}
     return signs <= {"gt", "gte"} and correlation["type"] not in ("value_sum", "value_avg", "value_median")
 
@@ -82,7 +82,7 @@ def _of_group(
     span: int,
     events: Sequence[Event],
 ) -> list[tuple[int, ...]]:
-    """The results of a group, by the rules that hold of each of its events."""
+    """The results of a group, by the rules that match each of its events."""
     given: list[tuple[int, ...]] = []
     for first in met:
         window = tuple(place for place in met if place >= first and times[place] - times[first] <= span)
@@ -98,7 +98,7 @@ def _asked(
     met: Mapping[int, set[str]],
     events: Sequence[Event],
 ) -> bool:
-    """Whether a window has what the correlation asks for."""
+    """Whether a window satisfies the correlation."""
     names, condition = correlation["rules"], correlation.get("condition", {"gte": len(correlation["rules"])})
     kind = correlation["type"]
     if kind == "temporal_ordered":
@@ -114,7 +114,7 @@ def _asked(
 def _result(
     kind: str, window: Sequence[int], values: Sequence[Any], met: Mapping[int, set[str]]
 ) -> float | None:
-    """The number that a condition compares; None for one of values of which there are none."""
+    """The number that a condition compares; None for a function of values if there are none."""
     match kind:
         case "event_count":
             return len(window)
@@ -141,7 +141,7 @@ _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 
 def _in_order(names: Sequence[str], window: Sequence[int], met: Mapping[int, set[str]]) -> bool:
-    """Whether the rules hold of events of the window one after another."""
+    """Whether the rules match events of the window one after another."""
     following = 0
     for place in window:
         if following < len(names) and names[following] in met[place]:

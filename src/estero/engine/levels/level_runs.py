@@ -1,4 +1,4 @@
-"""How far each start of a stream comes, batch after batch: the arrays of `run_levels` and their capacity."""
+"""How far each start of a stream gets, batch after batch: the arrays of `run_levels` and their capacity."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from estero.engine.store.hashing import KeyTable, new_table, numbered, table_of
 from estero.engine.store.schema import grown, new, with_free, with_sizes
 
 _AT_ONCE = 1 << 16
-"""So many events are read between two times that what has passed is let go."""
+"""The number of events that are read before those whose windows have passed are dropped."""
 
 
 class MoveLike(Protocol):
-    """The state after an event, or DEAD, and the levels that are reached by it, as bits."""
+    """The state after an event, or DEAD, and the levels that it reaches, as bits."""
 
     @property
     def target(self) -> int:
@@ -43,14 +43,14 @@ class MoveLike(Protocol):
 
     @property
     def reached(self) -> int:
-        """The levels that are reached by the event."""
+        """The levels reached by the event."""
 
 
 class Automaton(Protocol):
     """A deterministic automaton of starts, worked out on demand; state 0 is before the start."""
 
     def move(self, state: int, event_class: int) -> MoveLike:
-        """What an event of the class does in `state`."""
+        """The effect of an event of the class in `state`."""
 
     def class_of(self, bits: int) -> int:
         """The class of events with these bits."""
@@ -59,7 +59,7 @@ class Automaton(Protocol):
 class Reached(NamedTuple):
     """Starts whose windows have passed: sequence numbers int64[n], ascending.
 
-    `by` int64[n, levels] is the sequence number of the event by which each level was first reached, or NEVER.
+    `by` int64[n, levels] is the sequence number of the event that first reached each level, or NEVER.
     """
 
     start: NDArray[np.int64]
@@ -88,11 +88,11 @@ class LevelRuns:
 
     @property
     def oldest(self) -> int:
-        """The earliest event that an open start can be."""
+        """The earliest event that can still be an open start."""
         return self._stamps.oldest
 
     def push(self, batch: EventBatch) -> Reached:
-        """The starts whose windows have passed with these events."""
+        """Processes a batch, and returns the starts whose windows have passed with these events."""
         count = batch.stamps.size
         if count == 0:
             return self._none()
@@ -107,7 +107,7 @@ class LevelRuns:
         return Reached(*(np.concatenate(column) for column in zip(*reached, strict=True)))
 
     def rest(self) -> Reached:
-        """The starts whose windows are open; there are no more events."""
+        """The starts whose windows are still open at the end of the stream."""
         passed = self._new_passed(0)
         pass_all(self._forest, self._starts, passed, self._seen)
         return _reached(passed)
@@ -138,7 +138,7 @@ class LevelRuns:
     # --------------------------------------------------------------------------------------- capacity
 
     def _ensure_capacity(self, events: int) -> None:
-        """Provides for so many more events, even if each one is a start and a group of its own."""
+        """Ensures capacity for more events, even if each one is a start and a group of its own."""
         opened = int(self._starts.at[1] - self._starts.at[0])
         used = int(self._groups.next.size - self._groups.free[1])
         kept = new(Forest, 2 * (opened + used + events) + used, levels=self._levels)
@@ -189,13 +189,13 @@ class LevelRuns:
 
 
 def _ranges(events: int) -> Iterator[tuple[int, int]]:
-    """Ranges, from first to before last, of so many events."""
+    """Splits a number of events into ranges of (first, behind the last)."""
     for first in range(0, events, _AT_ONCE):
         yield first, min(first + _AT_ONCE, events)
 
 
 def _reached(passed: Passed) -> Reached:
-    """The starts that have reached something."""
+    """The starts that have reached a level."""
     count = int(passed.size[0])
     some = np.flatnonzero((passed.reached[:count] != NEVER).any(axis=1))
     return Reached(passed.event[some], passed.reached[some])

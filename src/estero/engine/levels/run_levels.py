@@ -1,14 +1,14 @@
-"""How far each start comes: starts whose runs are in the same states stay together from then on.
+"""How far each start gets: starts whose runs are in the same states are treated as one from then on.
 
-Of all runs that begin at one event only the set of their states matters, and that is one state of a
+Of all runs that begin at one event, only the set of their states matters, which is one state of a
 deterministic automaton. So starts that meet in a state share their future: they form a group, and events move
-groups. What a group reaches is noted once, at its root in a forest of disjoint sets; what a start has
-reached is what is noted on its way up. Where two groups meet they get a new root, so nothing that one of
-them reached before is taken for what the other did. (Tarjan, Efficiency of a good but not linear set union
+groups. What a group reaches is noted once, at its root in a forest of disjoint sets; what a start has reached
+is what is noted on its way up. Where two groups meet they get a new root, so that the levels that one of them
+reached before are not attributed to the other. (Tarjan, Efficiency of a good but not linear set union
 algorithm, 1975, with path splitting.)
 
-An event costs the states that groups of its partition are in, and a start the logarithm of the starts, when
-its window has passed.
+The cost of an event is the number of states that groups of its partition are in, and that of a start whose
+window has passed is logarithmic in the number of starts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from estero.engine.store.schema import ROWS, STATES, counters, data, free_rows, 
 Cursor: Any = cursor_of("miss_state", "miss_class")
 
 NEVER = np.iinfo(np.int64).max
-"""What is noted of a level that is not reached."""
+"""The value for a level that is not reached."""
 
 
 @pool
 class Moves(NamedTuple):
-    """The deterministic automaton as far as it is known.
+    """The part of the deterministic automaton that is known so far.
 
     row_of int32[states, classes]: a row, IDLE (stays and reaches nothing) or MISSING. Row r leads to
     target[r] int32, a state or DEAD, and reaches the levels of the bits in reached[r] int64.
@@ -59,7 +59,7 @@ class Forest(NamedTuple):
 
 @pool
 class Groups(NamedTuple):
-    """Groups of partitions: their state, their root in the forest, and their newest start."""
+    """The groups of partitions: their state, their root in the forest, and their newest start."""
 
     state: NDArray[np.int32] = ref(STATES)
     root: NDArray[np.int32] = ref("forest")
@@ -82,7 +82,7 @@ class Starts(NamedTuple):
 
 @pool
 class Passed(NamedTuple):
-    """Starts whose window has passed: event int64, reached int64[starts, levels]; size[0] counts them."""
+    """Starts whose window has passed: event int64, reached int64[starts, levels]; size[0] is their number."""
 
     event: NDArray[np.int64] = data()
     reached: Grid[np.int64] = data(axes=("levels",))
@@ -108,7 +108,7 @@ class Line(NamedTuple):
 
 @inlined
 def new_node(forest):  # type: ignore[no-untyped-def]
-    """A root that has reached nothing."""
+    """Makes a root that has reached nothing."""
     node = forest.size[0]
     forest.size[0] = node + 1
     forest.parent[node] = NONE
@@ -119,16 +119,16 @@ def new_node(forest):  # type: ignore[no-untyped-def]
 
 @inlined
 def take_over(forest, node, above):  # type: ignore[no-untyped-def]
-    """Notes at `node` what `above`, on its way up, has reached."""
+    """Copies to `node` the levels reached by `above`, which is on its way up."""
     for level in range(forest.reached.shape[1]):
         forest.reached[node, level] = min(forest.reached[node, level], forest.reached[above, level])
 
 
 @step
 def shorten(forest, node):  # type: ignore[no-untyped-def]
-    """Makes the way from `node` up to its root, which it returns, half as long.
+    """Halves the way from `node` up to its root, which is returned.
 
-    What has a parent reaches nothing more, so it may be noted further down.
+    A node with a parent reaches nothing more, so its levels may be copied further down.
     """
     up = forest.parent[node]
     if up == NONE:
@@ -143,7 +143,7 @@ def shorten(forest, node):  # type: ignore[no-untyped-def]
 
 @step
 def root_of(forest, node):  # type: ignore[no-untyped-def]
-    """The root above `node`, which is at most one step away then."""
+    """The root above `node`, which is at most one step away afterwards."""
     while True:
         root = shorten(forest, node)
         if root == node or forest.parent[node] == root:
@@ -152,7 +152,7 @@ def root_of(forest, node):  # type: ignore[no-untyped-def]
 
 @inlined
 def pass_on(forest, starts, passed):  # type: ignore[no-untyped-def]
-    """The first open start has its window behind it: what it has reached is final."""
+    """Closes the first open start, whose window has passed: what it has reached is final."""
     first = starts.at[0]
     node = starts.node[first]
     root = root_of(forest, node)
@@ -166,7 +166,7 @@ def pass_on(forest, starts, passed):  # type: ignore[no-untyped-def]
 
 @inlined
 def note(forest, root, levels, event):  # type: ignore[no-untyped-def]
-    """Notes that a group reaches levels, if it has not reached them before."""
+    """Notes that a group reaches levels that it has not reached before."""
     for level in range(forest.reached.shape[1]):
         if levels >> level & 1 and forest.reached[root, level] == NEVER:
             forest.reached[root, level] = event
@@ -192,7 +192,7 @@ def put(forest, groups, firsts, partition, scratch, group, state):  # type: igno
 
 @step
 def is_known(moves, groups, first, event_class, oldest, cursor):  # type: ignore[no-untyped-def]
-    """Whether all rows are known that an event of the class asks for; the cursor has the missing one."""
+    """Whether all rows that an event of the class needs are known; else the cursor names the missing one."""
     group = first
     state = 0
     while True:
@@ -268,7 +268,7 @@ def advance_levels(moves, line, forest, groups, firsts, starts, passed, scratch,
 
 @kernel(Forest, Starts, Passed, INT)
 def pass_all(forest, starts, passed, oldest):  # type: ignore[no-untyped-def]
-    """All starts before `oldest` have their windows behind them."""
+    """Closes all starts before `oldest`, whose windows have passed."""
     while starts.at[0] < starts.at[1] and starts.event[starts.at[0]] < oldest:
         pass_on(forest, starts, passed)
 
@@ -286,7 +286,7 @@ def moved(forest, kept, moved_to, node):  # type: ignore[no-untyped-def]
 
 @kernel(Forest, Groups, INT32S, Starts, Forest, INT32S)
 def move_open(forest, groups, firsts, starts, kept, moved_to):  # type: ignore[no-untyped-def]
-    """Moves open starts, and what is above them, into `kept`, an empty forest; they come first among starts.
+    """Moves open starts and the nodes above them into `kept`, an empty forest; they come first among starts.
 
     `moved_to` int32[nodes] is scratch and filled with NONE.
     """

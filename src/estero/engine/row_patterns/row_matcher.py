@@ -1,4 +1,4 @@
-"""Matches of a row pattern in ordered partitions: what the kernel needs, made, grown and read."""
+"""Matches of a row pattern in ordered partitions: arrays for the kernel, their growth, and its results."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from estero.engine.row_patterns.run_rows import (
 from estero.errors import LimitExceeded
 
 MOST_LABELS = 1 << 28
-"""The rows of all matches together, at most: 1 GB of states."""
+"""The maximal number of rows of all matches together: 1 GB of states."""
 _WORD = 64
 _FEWEST = 1024
 
 
 @dataclass(frozen=True)
 class MatchTable:
-    """Matches in order: start, length and partition int64 of each; `states` int32 are those of their rows.
+    """Matches in order: start, length and partition int64; `states` int32 are those of their rows.
 
-    `resume` int64[partitions] says from which row the search of a partition would go on.
+    `resume` int64[partitions] is the row at which the search of a partition would continue.
     """
 
     start: NDArray[np.int64]
@@ -45,7 +45,7 @@ class MatchTable:
 
 @dataclass(frozen=True)
 class Extent:
-    """Which starts are tried: from `begin` to before `stop` int64[partitions].
+    """The starts that are tried: from `begin` to before `stop` int64[partitions].
 
     `origin` is the first row of a partition, -1 where it is not among the rows.
     """
@@ -56,12 +56,12 @@ class Extent:
 
     @classmethod
     def whole(cls, first: NDArray[np.int64]) -> Extent:
-        """All of partitions that begin at the rows first[:-1]."""
+        """All rows of the partitions that begin at the rows first[:-1]."""
         return cls(first[:-1].copy(), first[1:].copy(), first[:-1].copy())
 
 
 class SkipFailure(Exception):
-    """The search cannot go on behind a match: it has `no_row` of the variable, or that is its first row."""
+    """The search cannot continue after a match: the row to go to is missing (`no_row`) or its first one."""
 
     match: int
     start: int
@@ -76,7 +76,7 @@ class SkipFailure(Exception):
 def moves_of(
     moves: Sequence[Sequence[tuple[int, int]]], variables: Sequence[int], skipped: Sequence[bool]
 ) -> Moves:
-    """The moves of all states as arrays, from targets (0 is the end) and what each asks of a border."""
+    """The moves of all states as arrays, from their targets (0 is the end) and conditions on the border."""
     states = len(moves)
     first = np.zeros(4 * states + 1, np.int64)
     targets: list[int] = []
@@ -110,12 +110,13 @@ def find_matches(
     extent: Extent | None = None,
     reached: NDArray[np.bool_] | None = None,
 ) -> MatchTable:
-    """All matches of partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
+    """All matches in partitions whose rows are variables[first[p] : first[p + 1]] uint64[rows, words].
 
-    `to` says where a search goes on (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match from
-    there may reach, and `extent` which starts are tried, all of them if it is None. With `reached`
-    bool[rows + 1] a search begins at each row that is marked there; rows at which one of them stands are
-    marked, too, and the matches are those of all, in order. Raises `SkipFailure` and `LimitExceeded`.
+    `to` says where a search continues (`run_rows.PAST_LAST`, …), `until` int64[rows] which border a match
+    from there may reach, and `extent` which starts are tried, all of them if it is None. With `reached`
+    bool[rows + 1] a search begins at each row that is marked there; the rows at which a search stands are
+    marked, too, and the matches of all searches are returned in order. Raises `SkipFailure` and
+    `LimitExceeded`.
     """
     states = moves.variable.size
     longest = int(np.diff(first).max(initial=0))
@@ -171,7 +172,7 @@ def _new_matches(matches: int, labels: int) -> Matches:
 
 
 def _grown(matches: Matches, count: int, labels: int) -> Matches:
-    """Twice the room of what is full; labels may be of a match that is not complete yet."""
+    """Doubles the capacity of full arrays; some labels may belong to a match that is not complete yet."""
     full = count == matches.start.size
     larger = _new_matches(matches.start.size * (1 + full), matches.state.size * (1 + (not full)))
     larger.start[:count] = matches.start[:count]
@@ -182,7 +183,7 @@ def _grown(matches: Matches, count: int, labels: int) -> Matches:
 
 
 class RowMarks:
-    """Of one partition after the other, from which states its rows can still lead to a match."""
+    """The states, for the rows of one partition at a time, from which they can still lead to a match."""
 
     def __init__(self, variables: NDArray[np.uint64], first: NDArray[np.int64], moves: Moves) -> None:
         self._partitions = _partitions(variables, first, None)
@@ -192,11 +193,11 @@ class RowMarks:
         self._begin = 0
 
     def go_to(self, partition: int) -> None:
-        """Marks the rows of a partition."""
+        """Goes to a partition and marks its rows."""
         mark(self._partitions, self._moves, self._marks, partition)
         self._begin = int(self._partitions.first[partition])
 
     def has(self, state: int, row: int) -> bool:
-        """Whether a row that has this state can lead to a match."""
+        """Whether a row in this state can lead to a match."""
         word = int(self._marks[row - self._begin, state >> 6])
         return bool(word >> (state & 63) & 1)

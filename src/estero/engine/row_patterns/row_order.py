@@ -1,7 +1,7 @@
-"""Orders of rows by keys of integers: the rows are distributed by digits, from the last key to the first.
+"""Sorting rows by keys of integers: the rows are distributed by digits, from the last key to the first.
 
-Rows of equal keys keep their order. A pass over ten million rows takes a tenth of a second, as long as the
-places that it writes to, one for each digit, stay in the processor's cache: so digits have 16 bits at most.
+The order is stable. A pass over ten million rows takes a tenth of a second as long as the places that it
+writes to, one for each digit, stay in the processor's cache: so digits have at most 16 bits.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 from estero.engine.kernels import INT64S, UINT32S, kernel
 
 Order = NDArray[np.uint32]
-"""Rows by number, in an order."""
+"""Row numbers in some order."""
 _BITS: Final = 16
 _PIECE: Final = 1 << 16
-"""Rows that are compared with those before them in one go."""
+"""The number of rows that are compared with those before them at a time."""
 
 
 @kernel(UINT32S, INT64S)
 def count_digits(digits, counts):  # type: ignore[no-untyped-def]
-    """Counts each of the digits uint32[rows] in counts int64[greatest digit + 1]."""
+    """Counts the digits uint32[rows] in counts int64[greatest digit + 1]."""
     for row in range(digits.size):
         counts[np.int64(digits[row])] += 1
 
 
 @kernel(UINT32S, INT64S, UINT32S)
 def distribute_all(digits, places, order):  # type: ignore[no-untyped-def]
-    """Puts all rows in the order of digits uint32[rows]: order uint32[rows].
+    """Sorts all rows by digits uint32[rows]: order uint32[rows].
 
     places int64[greatest digit + 1] says where the rows of a digit begin, and afterwards where they end.
     """
@@ -42,7 +42,7 @@ def distribute_all(digits, places, order):  # type: ignore[no-untyped-def]
 
 @kernel(UINT32S, UINT32S, INT64S, UINT32S)
 def distribute(digits, given, places, order):  # type: ignore[no-untyped-def]
-    """Puts the rows of the order `given` in that of their digits, with arrays as in `distribute_all`."""
+    """Sorts the rows of the order `given` by their digits, with arrays as in `distribute_all`."""
     for place in range(given.size):
         row = given[place]
         digit = np.int64(digits[row])
@@ -51,14 +51,14 @@ def distribute(digits, given, places, order):  # type: ignore[no-untyped-def]
 
 
 def counts_of(digits: NDArray[np.uint32], size: int) -> NDArray[np.int64]:
-    """How often each digit below `size` occurs."""
+    """The number of occurrences of each digit below `size`."""
     counts = np.zeros(size, np.int64)
     count_digits(digits, counts)
     return counts
 
 
 def order_by(digits: NDArray[np.uint32], counts: NDArray[np.int64], given: Order | None = None) -> Order:
-    """All rows in the order of their digits, equal ones as in `given`; digit d occurs counts[d] times."""
+    """All rows sorted by their digits, equal ones as in `given`; digit d occurs counts[d] times."""
     places = np.cumsum(counts) - counts
     order = np.empty(digits.size, np.uint32)
     if given is None:
@@ -69,13 +69,13 @@ def order_by(digits: NDArray[np.uint32], counts: NDArray[np.int64], given: Order
 
 
 def lexicographic_order(keys: Sequence[NDArray[np.uint64]]) -> Order | None:
-    """The rows in the order of these keys, the first one first; None if they are in it already.
+    """The rows sorted by these keys, the first one first; None if they are already in order.
 
     >>> import numpy as np
     >>> lexicographic_order([np.array([1, 0, 0], np.uint64), np.array([5, 7, 6], np.uint64)]).tolist()
     [2, 1, 0]
     """
-    for done in range(len(keys) + 1):  # streams are in order of time, so that other keys alone are left
+    for done in range(len(keys) + 1):  # streams are in order of time, so that only other keys are left
         if is_ordered(keys[done:]):
             break
     order = None
@@ -89,7 +89,7 @@ def lexicographic_order(keys: Sequence[NDArray[np.uint64]]) -> Order | None:
 
 
 def is_ordered(keys: Sequence[NDArray[np.unsignedinteger[Any]]]) -> bool:
-    """Whether rows are in the order of these keys, the first one first."""
+    """Whether rows are sorted by these keys, the first one first."""
     rows = keys[0].size if keys else 0
     for start in range(0, rows - 1, _PIECE):
         end = min(start + _PIECE, rows - 1)

@@ -1,9 +1,8 @@
-"""Matches of a row pattern in ordered partitions, where a row alone tells which variables it can have.
+"""Matches of a row pattern in ordered partitions, where a row alone decides which variables it can have.
 
 A pass backwards over a partition marks for each row which states can read it and still reach the end of the
-pattern; from each start a pass forwards takes the first move, in the order of preference, to a state that is
-marked. It never gives a row back, so a partition costs its rows times the moves, and what is found its
-length.
+pattern; from each start a pass forwards takes the first move, in the order of preference, to a marked state.
+It never backtracks, so a partition costs its rows times the moves, and a match costs its length.
 
 With a window the mark is the earliest end of a match, and a state counts if that end is early enough.
 """
@@ -19,27 +18,26 @@ from estero.engine.cursor import DONE, FULL, GROW
 from estero.engine.kernels import INT, Grid, Maybe, column, cursor_type, inlined, kernel, pool
 
 ACCEPT = 0
-"""The target of a move at which the pattern is complete: the number of the start, to which no move leads."""
+"""The target of a move that completes the pattern: the number of the start, to which no move leads."""
 ANY_ROW = -1
-"""In place of a variable's number: all rows can have it."""
+"""Stands for a variable's number where all rows can have it."""
 AT_START, AT_END = 1, 2
 PAST_LAST, TO_NEXT, TO_FIRST, TO_LAST = range(4)
 NO_ROW, SAME_ROW = 1, 2
 NEVER = np.iinfo(np.int64).max
 
 Cursor: Any = cursor_type("partition", "row", "marked", "to", "failure", "matches", "labels")
-"""Where the pass is: partition and row int64, the partition whose rows are marked plus 1, how to go on
-after a match
-(`to`), why that failed, and how many matches and labels there are."""
+"""The position of the pass: partition and row int64, the partition whose rows are marked plus 1, how to
+continue after a match (`to`), why that failed, and how many matches and labels there are."""
 
 
 @pool
 class Partitions(NamedTuple):
-    """Rows in order: variables uint64[rows, words], those that each can have; first int64[partitions + 1].
+    """Rows in order: variables uint64[rows, words], those each can have; first int64[partitions + 1].
 
     int64[partitions] each: the search begins at the row `begin` and ends before the row `stop`; `origin` is
-    the first row of the partition, or -1 where that is not among the rows. The search writes where it would
-    go on into `resume`.
+    the first row of the partition, or -1 if it is not among the rows. The search writes the row at which it
+    would continue to `resume`.
     """
 
     variables: Grid[np.uint64]
@@ -57,7 +55,7 @@ class Moves(NamedTuple):
     variable int32[S]: the number of a state's variable or ANY_ROW. The moves of state s at a border of kind k
     are target[first[k * S + s] : first[k * S + s + 1]], the most preferred first; k has the bits AT_START and
     AT_END. masks uint64[2, S]: the targets as bits, inside and at the end, if S is at most 64. skipped
-    bool[S]: the states to whose rows a search goes on.
+    bool[S]: the states at whose rows a search continues.
     """
 
     variable: NDArray[np.int32]
@@ -79,7 +77,7 @@ class Window(NamedTuple):
 class Starts(NamedTuple):
     """reached bool[rows + 1]: the rows at which one of several searches stands, marked when it comes there.
 
-    The searches begin at the rows that are marked before the pass; where two meet, they go on as one.
+    The searches begin at the rows marked before the pass; where two meet, they continue as one.
     """
 
     reached: NDArray[np.bool_]
@@ -87,7 +85,7 @@ class Starts(NamedTuple):
 
 @pool
 class Matches(NamedTuple):
-    """start, length and partition int64 of each match; the states int32 of its rows one behind the other."""
+    """The start, length and partition int64 of each match; the states int32 of its rows, concatenated."""
 
     start: NDArray[np.int64]
     length: NDArray[np.int64]
@@ -127,7 +125,7 @@ def _mark(partitions, moves, marks, begin, end):  # type: ignore[no-untyped-def]
 
 @inlined
 def _mark_in_words(partitions, moves, marks, begin, end):  # type: ignore[no-untyped-def]
-    """The same where the states are bits of one word; bit 0 stands for the end of the pattern."""
+    """As `_mark`, where the states are bits of one word; bit 0 stands for the end of the pattern."""
     states = moves.variable.size
     behind = np.uint64(1)
     kind = 1
@@ -168,10 +166,10 @@ def _is_marked(marks, row, state):  # type: ignore[no-untyped-def]
 
 @kernel(Partitions, Moves, column(np.uint64, 2), Maybe(Window), Maybe(Starts), Matches, Cursor)
 def advance(partitions, moves, marks, window, starts, matches, cursor):  # type: ignore[no-untyped-def]
-    """Finds matches from the cursor's row on until all are found (DONE), room is missing (GROW), or FULL.
+    """Finds matches from the cursor's row on until all are found (DONE), capacity is missing (GROW), or FULL.
 
-    FULL: the search cannot go on behind the last match, for the reason in `failure`. With `starts` there are
-    several searches at once, and the matches are those of all.
+    FULL: the search cannot continue after the last match, for the reason in `failure`. With `starts` there
+    are several searches at once, and the matches of all are returned.
     """
     states = moves.variable.size
     while cursor.partition + 1 < partitions.first.size:
@@ -266,5 +264,5 @@ def advance(partitions, moves, marks, window, starts, matches, cursor):  # type:
 
 @kernel(Partitions, Moves, column(np.uint64, 2), INT)
 def mark(partitions, moves, marks, partition):  # type: ignore[no-untyped-def]
-    """Marks the states of one partition's rows, for a search that asks more of a row."""
+    """Marks the states of one partition's rows, for a search with further conditions on a row."""
     _mark(partitions, moves, marks, partitions.first[partition], partitions.first[partition + 1])

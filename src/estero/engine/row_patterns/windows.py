@@ -1,4 +1,4 @@
-"""Where the windows of rows end: a pass over rows that are in order of time."""
+"""The ends of the windows of rows, found in a pass over rows in order of time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from estero.engine.kernels import INT64S, kernel
 
 @kernel(INT64S, INT64S, INT64S, INT64S)
 def mark_ends(times, latest, first, ends):  # type: ignore[no-untyped-def]
-    """Writes for each row how far the rows of its partition go whose time is not behind its `latest`.
+    """Writes for each row the end of the rows of its partition whose time is at most its `latest`.
 
     times, latest and ends int64[rows]; a partition is rows first[p] to first[p + 1] int64[partitions + 1], in
-    which times rise. Where `latest` rises, too, the border moves on from the last row's; else it is looked
-    for by halves.
+    which times rise. Where `latest` rises, too, the border advances from the previous row's; else it is found
+    by binary search.
     """
     for partition in range(first.size - 1):
         begin = first[partition]
@@ -40,7 +40,7 @@ def mark_ends(times, latest, first, ends):  # type: ignore[no-untyped-def]
 def ends_of(
     times: NDArray[np.int64], latest: NDArray[np.int64], first: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Of each row the end of the rows of its partition whose time is not behind its `latest`.
+    """For each row, the end of the rows of its partition whose time is at most its `latest`.
 
     >>> import numpy as np
     >>> times = np.array([1, 2, 5, 1, 1])

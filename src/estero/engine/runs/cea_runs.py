@@ -1,8 +1,8 @@
 """Runs of a deterministic automaton, which end in nodes of one compact set of paths (tECS).
 
-What is the same whether runs are told apart by their state alone (`plain_runs`) or by more (`split_runs`), or
-compared by what they mark (`span_runs`): numbers for classes and partitions, missing rows, the store, its
-growth and compaction, partitions that are forgotten, and snapshots.
+The part that does not depend on whether runs are told apart by their state alone (`plain_runs`) or by more
+(`split_runs`), or compared by their marks (`span_runs`): numbers for classes and partitions, missing rows,
+the store, its growth and compaction, forgotten partitions, and snapshots.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
 
 CAPACITY = 256
-"""Rows of a new pool."""
+"""The number of rows of a new pool."""
 
 _SMALLEST_ARENA = 1 << 16
 _ROOMY_ARENA = 1 << 18
 """A smaller arena grows where one batch fills it twice, whatever is kept of it.
 
-What is read between two compactions is a table of answers: with dense streams, of each of whose events two or
-three nodes are made, the calls for tables and compactions took more than the answers. CPU ns an event of
-`A ; B+ ; C` with `LIMIT 1` in windows of 100 and 10,000 events: 208 and 283 before, 156 and 162 with an arena
-16 times as large, and 4 times is most of that.
+Roots found between two compactions are a table of answers: with dense streams, where each event makes two or
+three nodes, the calls for tables and compactions took more time than the answers. CPU ns an event of `A ; B+
+; C` with `LIMIT 1` in windows of 100 and 10,000 events: 208 and 283 before, 156 and 162 with an arena 16
+times as large; a factor of 4 has most of that gain.
 """
 _PART_SHED = 4
 _FEW_KEYS, _MANY_KEYS = 1 << 10, 1 << 15
-"""Up to so few keys are kept even if nothing is open there; beyond so many it is seen to which these are.
+"""The number of keys that are kept even if nothing is open there, and that beyond which idle ones are
+dropped.
 
-Measured with 10^6 keys, each of them seldom, in windows of 10,000 events: 205 ns an event where that waited
-for a compaction of the nodes, so that most look-ups missed the cache, and 130 this way.
+Measured with 10^6 rare keys in windows of 10,000 events: 205 ns an event where dropping waited for a
+compaction of the nodes, so that most look-ups missed the cache, and 130 this way.
 """
 
 
@@ -87,14 +88,14 @@ class CeaRuns(NumberedEvents):
 
     @abstractmethod
     def _advance(self, reported: Reported) -> int:
-        """Goes on with the batch until one of the codes of `cursor`."""
+        """Advances over the batch until one of the codes of `cursor`."""
 
     @abstractmethod
     def _drop(self, partition: int) -> None:
         """Forgets all runs of a partition."""
 
     def _enlarge_pools(self, needed: dict[str, int]) -> None:
-        """Gives each pool the free rows that are `needed`, but not the nodes."""
+        """Gives each pool except the nodes the free rows that are `needed`."""
         for name, rows in needed.items():
             pool = getattr(self.store, name)
             self._replace(
@@ -103,15 +104,15 @@ class CeaRuns(NumberedEvents):
             )
 
     def _listed(self, first: NDArray[np.int32], oldest: int) -> tuple[Arrays, NDArray[np.int32]]:
-        """What is open in partitions that begin with `first`, and the length of each one's list."""
+        """The open runs of partitions that begin with `first`, and the length of each one's list."""
         return listed(self.store, self.lists, first, oldest)
 
     def _check_listed(self, arrays: Arrays, opened: NDArray[np.int32], sizes: dict[str, int]) -> None:
-        """Raises ValueError unless arrays are such as `_listed` gives."""
+        """Raises ValueError unless the arrays are of the form returned by `_listed`."""
         check_lists(self.store_kind, self.lists, arrays, opened, sizes)
 
     def _put(self, arrays: Arrays) -> NDArray[np.int32]:
-        """Puts what `_listed` gave in the place of all runs; the first row of each partition's list."""
+        """Replaces all runs by those of `_listed`; returns the first row of each partition's list."""
         self.store, first = linked(self.store, self.lists, arrays, arrays["opened"])
         return first
 
@@ -129,18 +130,18 @@ class CeaRuns(NumberedEvents):
 
     @property
     def _first_step(self) -> int:
-        """What the first mark of a partition adds to a rank."""
+        """The amount that the first mark of a partition adds to a rank."""
         return FIRST_STEP.get(self.settings.order, 0)
 
     # --------------------------------------------------------------------------------------- going on
 
     @property
     def size(self) -> int:
-        """How many nodes and partitions are held, in reach or not."""
+        """The number of nodes and partitions held, in reach or not."""
         return int(self.arena.size[0] + self._keys.size[0])
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """See `Runs`: numbers classes and partitions."""
+        """See `Runs`. Numbers classes and partitions."""
         settings = self.settings
         steps = settings.clocks if settings.registers is None else settings.registers.action.size
         if steps > 0 and batch.values.shape[0] != batch.stamps.size:
@@ -163,7 +164,7 @@ class CeaRuns(NumberedEvents):
             )
 
     def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """See `Runs`: numbers are remembered, as long as they stand for the same."""
+        """See `Runs`. Numbers are remembered as long as they are valid."""
         if self.settings.first_bit is not None or self.tally is not None:  # these look at batches
             self.load(event.batch(), np.array([oldest]), number)
             return
@@ -189,7 +190,7 @@ class CeaRuns(NumberedEvents):
         self._cursor.at, self._cursor.first = 0, number
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`: a missing row is worked out."""
+        """See `Runs`. Missing rows are determined on demand."""
         self._cursor.last = last
         while True:
             states, known = self._builder.tables.accepts.size, getattr(self.store, self.scratch)
@@ -201,7 +202,7 @@ class CeaRuns(NumberedEvents):
             self._learn(int(self._cursor.miss_state), int(self._cursor.miss_class))
 
     def _learn(self, state: int, event_class: int) -> None:
-        """Works out what is missing, where the kernel says so by these numbers."""
+        """Determines the missing rows that the kernel names."""
         self._builder.learn(state, event_class)
 
     def forget(self) -> None:
@@ -225,7 +226,7 @@ class CeaRuns(NumberedEvents):
 
     @property
     def _ahead(self) -> int:
-        """The number of coming events that may need a place."""
+        """The number of coming events that may need a row."""
         return min(int(self._events.partition.size - self._cursor.at), MOST_AHEAD)
 
     def _keep_partitions(self, kept: NDArray[np.intp] | slice, capacity: int) -> None:
@@ -257,9 +258,9 @@ class CeaRuns(NumberedEvents):
             self._events = self._events._replace(partition=partition)
 
     def _keep(self, opened: Arrays) -> bool:
-        """Puts what is open in the place of all runs; whether partitions have other numbers now.
+        """Rebuilds the store from the open runs; returns whether partitions have been renumbered.
 
-        They have where most of them are gone, because nothing is open there.
+        They are if most of them are gone, because nothing is open there.
         """
         used = opened["opened"].size
         self._partitions.first[:used] = self._put(opened)
@@ -267,7 +268,7 @@ class CeaRuns(NumberedEvents):
         seldom = used > _FEW_KEYS and 2 * kept.size < used
         if not (self.settings.keyed and seldom) or self.settings.remembers_keys:
             return False
-        self._keep_partitions(kept, used)  # those to come need as many places as those that are gone
+        self._keep_partitions(kept, used)  # new partitions need as many places as those that are gone
         self._keys = table_of(self._keys.words[kept], used)
         return True
 
@@ -277,9 +278,9 @@ class CeaRuns(NumberedEvents):
         return self.settings.keyed
 
     def shed(self, oldest: int) -> int:
-        """Forgets the runs of a quarter of the partitions, but of one at least; of how many.
+        """Forgets the runs of a quarter of the partitions, at least one; returns how many.
 
-        They are those in which nothing has begun for longest. Without keys there is nothing to choose.
+        These are the partitions in which nothing has begun for longest. Without keys there is no choice.
         """
         if not self.sheds:
             return 0
@@ -297,9 +298,9 @@ class CeaRuns(NumberedEvents):
         begun = np.full(sizes.size, -1, np.int64)
         listed = np.repeat(np.arange(sizes.size), sizes)
         for name in self.references("arena"):
-            inner = arrays.get(f"{name.partition('.')[0]}.count")  # how many of them each of a list has
+            inner = arrays.get(f"{name.partition('.')[0]}.count")  # how many of them each row of a list has
             places = listed if inner is None or inner.size != listed.size else np.repeat(listed, inner)
-            if places.size == arrays[name].size:  # else they are beside the lists
+            if places.size == arrays[name].size:  # otherwise they are next to the lists
                 np.maximum.at(begun, places, self.arena.start[arrays[name]])
         return begun
 
@@ -349,7 +350,7 @@ class CeaRuns(NumberedEvents):
             within(blocked, -1, snapshot.events.size, "starts")
 
     def resume(self, snapshot: Snapshot) -> None:
-        """See `Runs`. Raises ValueError where a partition is there twice."""
+        """See `Runs`. Raises ValueError if a partition occurs twice."""
         arrays = dict(snapshot.arrays)
         self._builder.meet(int(snapshot.states.max(initial=0)))
         self._renumber(arrays, STATES, snapshot.states)
@@ -391,7 +392,7 @@ class CeaRuns(NumberedEvents):
         return [arrays[name] for name in self.references(to)]
 
     def _renumber(self, arrays: Arrays, to: str, number: NDArray[np.int32]) -> None:
-        """Has what is open refer to number[i] in the place of i."""
+        """Makes the open runs refer to number[i] instead of i."""
         for name in self.references(to):
             arrays[name] = number[arrays[name]]
 

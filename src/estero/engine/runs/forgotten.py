@@ -1,6 +1,6 @@
-"""What CONSUME BY PARTITION has forgotten: of each partition all events before a certain one.
+"""The events that CONSUME BY PARTITION has forgotten: in each partition, all events before a certain one.
 
-A hash index like that of runs, by partition key; in place of max_start it has the first event that counts.
+A hash index like that of runs, by partition key; instead of max_start it has the first event that counts.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from estero.engine.store.hash_index import FREE, START, TAG, HashIndex, claim, f
 
 
 def new_forgotten(consume: int, capacity: int) -> HashIndex | None:
-    """An empty index, for `capacity` partitions at first; None where no partition forgets by itself."""
+    """An empty index for `capacity` partitions at first; None if partitions do not forget separately."""
     return new_index(capacity) if consume in (CONSUME_PARTITION, CONSUME_PARTITION_ASKED) else None
 
 
 def with_free_slot(forgotten: HashIndex, oldest: int, capacity: int) -> HashIndex:
-    """The same index with a free slot for one more partition; it grows by `capacity` at least."""
+    """The index with a free slot for one more partition; if it grows, then by `capacity` at least."""
     return forgotten if has_free_slot(forgotten) else rebuilt(forgotten, oldest, capacity)
 
 
@@ -38,15 +38,15 @@ def first_kept(forgotten, partition, place, oldest):  # type: ignore[no-untyped-
 @kernel(HashIndex)
 @inlined
 def has_free_slot(forgotten):  # type: ignore[no-untyped-def]
-    """Whether one more partition can forget."""
+    """Whether there is a free slot for one more partition."""
     return 2 * (forgotten.used[0] + 1) <= forgotten.words.shape[0]
 
 
 @kernel(HashIndex, column(np.uint64, 2), INT, INT, INT)
 def forget(forgotten, partition, place, event, oldest):  # type: ignore[no-untyped-def]
-    """From now on `event` is the first that counts in the partition of the event at `place`.
+    """Makes `event` the first that counts in the partition of the event at `place`.
 
-    Needs `has_free_slot`. What is before `oldest` counts nowhere.
+    Needs `has_free_slot`. Events before `oldest` do not count anywhere.
     """
     one = partition[place, 0]
     two = partition[place, 1]
@@ -57,7 +57,7 @@ def forget(forgotten, partition, place, event, oldest):  # type: ignore[no-untyp
 def forgotten_rows(forgotten: HashIndex, oldest: int, events: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The entries as rows uint64[n, 4], by key, in terms of the ascending `events` that are kept.
 
-    Only those that say of a kept event that it does not count.
+    Only the entries by which a kept event does not count.
     """
     rows: NDArray[np.uint64] = forgotten.words[
         (forgotten.entries[:, TAG] != 0) & (forgotten.entries[:, START] > oldest)

@@ -1,4 +1,4 @@
-"""Runs that wait by keys in a hash index: what is the same whatever the index leads to."""
+"""Runs that wait by keys in a hash index: the part that does not depend on the kind of entries."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ LEAST_CAPACITY = 1 << 12
 class KeyedRuns(Runs):
     """See `Runs`.
 
-    The automaton must be unambiguous, else complex events come once for each of their runs. `window` is in
-    the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `capacity` that of
+    The automaton must be unambiguous, or complex events are reported once for each of their runs. `window` is
+    in the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `capacity` that of
     all pools at first.
     """
 
@@ -52,15 +52,15 @@ class KeyedRuns(Runs):
 
     @abstractmethod
     def _opened(self, oldest: int) -> Snapshot:
-        """What is open and starts at or after `oldest`."""
+        """The open runs that start at or after `oldest`."""
 
     @abstractmethod
     def _check_opened(self, snapshot: Snapshot, marks: int) -> None:
-        """Raises ValueError unless a snapshot is such as `_opened` gives."""
+        """Raises ValueError unless a snapshot is of the form returned by `_opened`."""
 
     @abstractmethod
     def _put(self, snapshot: Snapshot) -> None:
-        """Puts what `_opened` gave in the place of all runs."""
+        """Replaces all runs by those of `_opened`."""
 
     @property
     def forgotten(self) -> int:
@@ -91,7 +91,7 @@ class KeyedRuns(Runs):
 
     @cached_property
     def _asked(self) -> tuple[int, int, int]:
-        """How many predicates, key columns and value columns the automaton reads."""
+        """The number of predicates, key columns and value columns that the automaton reads."""
         return self.tables.first_fired.size - 1, self.tables.columns, self.tables.values
 
     def needed_from(self, oldest: int) -> int:
@@ -128,7 +128,7 @@ class KeyedRuns(Runs):
         self._fired.probed[:] = -1
 
     def _ensure_index_capacity(self, entries: int, oldest: int) -> None:
-        """Provides free places for `entries` more, and for a partition that forgets."""
+        """Ensures free places for `entries` more, and for a partition that forgets."""
         if self._forgotten is not None:
             self._forgotten = with_free_slot(self._forgotten, oldest, self.capacity)
         if 2 * (self.index.used[0] + entries) > self.index.words.shape[0]:

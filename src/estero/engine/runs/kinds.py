@@ -1,4 +1,4 @@
-"""Which kind of runs the settings of a deterministic automaton ask for."""
+"""The kind of runs that the settings of a deterministic automaton ask for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from estero.engine.runs.tables import Automaton
 
 
 def cea_runs(automaton: Automaton, settings: Settings) -> CeaRuns:
-    """No runs yet, of the kind that the settings ask for."""
+    """Makes empty runs of the kind that the settings ask for."""
     if settings.clocks:
         from estero.engine.runs.aged.aged_runs import AgedRuns  # each kind loads kernels of its own
 

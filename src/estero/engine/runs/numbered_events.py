@@ -1,4 +1,4 @@
-"""What every deterministic automaton needs to know of events: how to read them, numbers for them."""
+"""The reading of events by deterministic automata: settings, and numbers for events."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from estero.engine.store.hashing import new_table, number_rows, numbered, table_
 
 FEWEST_PARTITIONS = 64
 _FEW_WORDS = 1 << 10
-"""Bit words below this have their classes in an array, which is as long as the greatest of them asks for."""
+"""The words of bits below this have their classes in an array, as long as the greatest of them needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How events are read.
+    """The settings by which events are read.
 
-    `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`,
-    `gaps` whether events that were dropped as irrelevant count (contiguity), `keyed` whether events
-    carry a partition key, `words` the number of bit words. `counting` prepares for `counts` only; with
-    `total` nothing but the number of all complex events is asked, or of their ends unless it is `counting`.
+    `window` is in the unit of the stamps (None: none), `consume` one of the CONSUME codes of `cursor`, `gaps`
+    whether events dropped as irrelevant count (contiguity), `keyed` whether events carry a partition key,
+    `words` the number of words of bits. `counting` prepares for `counts` only; with `total` only the number
+    of all complex events is needed, or that of their ends unless it is `counting`.
 
-    `registers` are what runs remember and check; `order` is MAX, NEXT or LAST where only such supports stay
-    (MAX not with registers), and `visible` bool[label sets] says which marks count for it (none given: all).
+    `registers` are what runs remember and check; `order` is MAX, NEXT or LAST if only such supports are kept
+    (MAX not with registers), and `visible` bool[label sets] says which marks count for it (if empty: all).
     With `per_start` the best of each start are reported, under NEXT with registers; `apart` says that of
-    those in a partition only some are chosen, which share no events (a code of `run_split`).
-    `first_bit` is a bit (k % 63 of word k // 63) to be set on the first event of each stream, which is known
-    by its ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, else
-    all events of a key must be pushed.
+    those in a partition only some are chosen, which share no events (a code of `run_split`). `first_bit` is a
+    bit (k % 63 of word k // 63) to be set on the first event of each stream, which is recognized by its
+    ordinal; in a keyed stream only if `ordinals` says that they are places in the partition, otherwise all
+    events of a key must be pushed.
 
-    `clocks`: so many columns of values, which do not fall, say how old runs are, as the automaton asks.
+    `clocks` is the number of columns of ascending values that give the age of runs, if the automaton uses it.
     """
 
     window: int | None = None
@@ -70,28 +70,28 @@ class Settings:
 
     @property
     def ranked(self) -> bool:
-        """Whether the supports of runs have ranks that are numbers."""
+        """Whether the supports of runs are ranked by numbers."""
         return self.split and self.order != NO_ORDER
 
     @property
     def tallied(self) -> bool:
-        """Whether a tally can count, instead of that being read off the compact set."""
+        """Whether a tally can count, without reading the compact set."""
         return self.counting and self.goes_by_states
 
     @property
     def goes_by_states(self) -> bool:
-        """Whether states and classes of events alone say how runs go on."""
+        """Whether states and classes of events alone decide how runs continue."""
         alike = not (self.split or self.chooses or self.clocks)
         return self.consume == CONSUME_NONE and not self.gaps and alike
 
     @property
     def remembers_keys(self) -> bool:
-        """Whether a key must not be forgotten, because it can tell only so that an event is not its first."""
+        """Whether a key must be kept, because otherwise its next event would be taken for its first."""
         return self.first_bit is not None and not self.ordinals
 
 
 class NumberedEvents(Runs):
-    """Runs that know classes and partitions of events by numbers."""
+    """Runs that refer to classes and partitions of events by numbers."""
 
     def __init__(self, automaton: Automaton, settings: Settings, registers: int = 0) -> None:
         if settings.first_bit is not None and settings.first_bit // BITS_IN_WORD >= settings.words:
@@ -125,16 +125,16 @@ class NumberedEvents(Runs):
         return self._class_numbers(words), partitions
 
     def _firsts(self, batch: EventBatch, partitions: NDArray[np.int32], known: int) -> NDArray[np.intp]:
-        """Which events are the first of their stream; partitions from number `known` on are new."""
+        """Whether each event is the first of its stream; partitions from number `known` on are new."""
         if not self.settings.keyed or self.settings.ordinals:
             return np.flatnonzero(batch.ordinal == 0)
         numbers, first = np.unique(partitions, return_index=True)
         return np.array(first[numbers >= known], np.intp)
 
     def _class_numbers(self, words: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The classes of events by their words; those of few bits are remembered in an array.
+        """The classes of events by their words; those of small words are remembered in an array.
 
-        Measured an event: 1.3 ns in place of 16 for a look-up in the hash table.
+        Measured: 1.3 ns an event instead of 16 for a look-up in the hash table.
         """
         most = int(words.max(initial=0))
         if words.shape[1] > 1 or most >= _FEW_WORDS:

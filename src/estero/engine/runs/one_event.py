@@ -1,4 +1,4 @@
-"""Arrays for a batch of one event, which are made once, and the numbers that its keys and bits have."""
+"""Reusable arrays for a batch of one event, and the numbers of its keys and bits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from estero.engine.runs.run_cea import Events
 from estero.engine.store.hashing import KeyTable
 
 _MOST_REMEMBERED = 1 << 17
-"""Partitions whose numbers are remembered."""
+"""The number of partitions whose numbers are remembered."""
 
 
 @dataclass(slots=True)
 class OneLoaded:
-    """A batch of one event, which is written anew for each.
+    """A batch of one event, which is overwritten for each event.
 
     `classes` are the numbers of words of bits, `partitions` those of keys in the table `numbered_by`.
     """
@@ -35,7 +35,7 @@ class OneLoaded:
 
     @classmethod
     def of(cls, values: int) -> OneLoaded:
-        """Allocates the arrays of so many values."""
+        """Allocates the arrays for a number of values."""
         event_class, partition = np.zeros(1, np.int32), np.zeros(1, np.int32)
         ordinal, oldest, key = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros((1, 2), np.uint64)
         numbers, valid = np.zeros((1, values), np.int64), np.zeros((1, values), np.bool_)
@@ -43,7 +43,7 @@ class OneLoaded:
         return cls(event_class, partition, ordinal, oldest, numbers, valid, key, events)
 
     def number_of(self, key: tuple[int, int], keys: KeyTable) -> int | None:
-        """The number of a partition, None where it is not remembered; numbers change only with the table."""
+        """The number of a partition, None if it is not remembered; numbers change only with the table."""
         if self.numbered_by is not keys or len(self.partitions) == _MOST_REMEMBERED:
             self.partitions.clear()
             self.numbered_by = keys

@@ -1,4 +1,4 @@
-"""Runs that are told apart by their state alone: what `run_cea` works on."""
+"""Runs that are told apart by their state alone, with the arrays that `run_cea` works on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The loop in which automata read events partition by partition; a recognizer adds its pools and two steps.
+"""The loop in which automata read events partition by partition; each kernel adds its pools and two steps.
 
-`look` works out what an event does to the runs of its partition and whether there is capacity for that;
-`write` does it. Machine code has both in place of the calls.
+`look` determines the effect of an event on the runs of its partition and whether there is capacity for that;
+`write` carries it out. Machine code inlines both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from estero.engine.store.arena import NONE
 
 
 class Here(NamedTuple):
-    """The event at hand: its place in the batch, its sequence number, its class and its partition.
+    """The current event: its place in the batch, its sequence number, its class and its partition.
 
     `oldest` is the earliest start inside the window. An event that was dropped before the one at `place`, and
     is read now, is `in_gap` and of class 0.
@@ -32,7 +32,8 @@ class Here(NamedTuple):
 def read_events(automaton, pools, reported, events, cursor, gaps, consume, look, write, drop):  # type: ignore[no-untyped-def]
     """Reads events from cursor.at on, until one of the codes of `cursor`; resumable with more capacity.
 
-    `automaton` and `pools` are for the steps alone, but for ``pools.partitions``. A kernel is this loop with
+    `automaton` and `pools` are only passed on to the steps, except ``pools.partitions``. A kernel is this
+    loop with
 
     - ``look(automaton, pools, reported, events, cursor, here)``: looks up every row and counts what is to be
       written; returns DONE, MISS, GROW or FULL, that count, and a plan for `write`. Of the pools it changes
@@ -41,7 +42,7 @@ def read_events(automaton, pools, reported, events, cursor, gaps, consume, look,
       called where `count` is not 0;
     - ``drop(automaton, pools, partition)``: forgets every run of a partition.
 
-    Loop invariant: at the top the runs of every partition describe all its events before cursor.at (with
+    Loop invariant: at the top the runs of every partition reflect all its events before cursor.at (with
     `gaps`, also the unseen ones up to its ordinal).
     """
     partitions = pools.partitions
@@ -71,7 +72,7 @@ def read_events(automaton, pools, reported, events, cursor, gaps, consume, look,
 
 @inlined
 def is_forgotten(partitions, partition, cursor, consume):  # type: ignore[no-untyped-def]
-    """Whether everything was forgotten since an event of this partition was read; asked once."""
+    """Whether everything was forgotten since an event of this partition was read; true once only."""
     forgetful = consume in (CONSUME_ANY, CONSUME_ANY_ASKED)
     if not forgetful or partitions.generation[partition] == cursor.generation:
         return False
@@ -81,7 +82,7 @@ def is_forgotten(partitions, partition, cursor, consume):  # type: ignore[no-unt
 
 @inlined
 def is_consumed(partitions, partition, cursor, consume, ended):  # type: ignore[no-untyped-def]
-    """Whether the runs of a partition, in which something `ended`, are forgotten for that; asked once."""
+    """Whether the runs of a partition in which something `ended` are to be forgotten; true once only."""
     if not ended or consume not in (CONSUME_ANY, CONSUME_PARTITION):
         return False
     cursor.generation += 1
@@ -91,14 +92,14 @@ def is_consumed(partitions, partition, cursor, consume, ended):  # type: ignore[
 
 @inlined
 def is_behind(partitions, partition, events, place, gaps):  # type: ignore[no-untyped-def]
-    """Whether a partition with runs has to read an event that was dropped before it reads that at `place`."""
+    """Whether a partition with runs has a dropped event to read before the one at `place`."""
     open_ = partitions.first[partition] != NONE
     return gaps and open_ and events.ordinal[place] - partitions.ordinal[partition] > 1
 
 
 @inlined
 def is_read(partitions, partition, events, place, cursor, in_gap, count):  # type: ignore[no-untyped-def]
-    """Notes that an event is read; where one that was dropped changes nothing, all before `place` are."""
+    """Notes that an event is read; if it was a dropped one without effect, so are all before `place`."""
     if not in_gap:
         partitions.ordinal[partition] = events.ordinal[place]
         cursor.at = place + 1
@@ -110,7 +111,7 @@ def is_read(partitions, partition, events, place, cursor, in_gap, count):  # typ
 
 @inlined
 def missing(cursor, state, event_class):  # type: ignore[no-untyped-def]
-    """Says which row is missing."""
+    """Notes in the cursor which row is missing."""
     cursor.miss_state = state
     cursor.miss_class = event_class
     return MISS
@@ -118,6 +119,6 @@ def missing(cursor, state, event_class):  # type: ignore[no-untyped-def]
 
 @interpreted
 def within_bound(used, bound):  # type: ignore[no-untyped-def]
-    """Raises AssertionError where a step used more than it had made sure of."""
+    """Raises AssertionError if a step used more than the capacity it had ensured."""
     if used > bound:
         raise AssertionError(f"a step of a kernel used {used} places where its bound is {bound}")

@@ -1,7 +1,7 @@
-"""Recognition: one event after the other moves union-lists between states (CORE, Algorithm 1).
+"""Recognition: event by event, union-lists are moved between states (CORE, Algorithm 1).
 
-The paper rebuilds its table of states at every event. Here a state that only waits is not touched, so
-an event costs what it changes. Lists stay sorted because two of them are merged by their heads.
+The paper rebuilds its table of states at every event. Here a state that only waits is not touched, so the
+cost of an event is that of its changes. Lists stay sorted because two of them are merged by their heads.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Cursor: Any = automaton_cursor_of("need_cells", "need_entries", "need_pending")
 
 @pool
 class Tables(NamedTuple):
-    """The deterministic automaton as far as it is known.
+    """The part of the deterministic automaton that is known so far.
 
-    row_of int32[states, classes]: a row, IDLE (stays, marks nothing, accepts nothing) or MISSING. Row r
-    has skip[r] (state or DEAD) and edges first[r] … first[r+1]-1 in edge_marks (label-set id), edge_target.
+    row_of int32[states, classes]: a row, IDLE (stays, marks nothing, accepts nothing) or MISSING. Row r has
+    skip[r] (state or DEAD) and edges first[r] … first[r+1]-1 in edge_marks (label-set id), edge_target.
     accepts, continues int8[states]. live int8[states, registers]: whether a check can still read a register.
-    reach int64[states, registers]: how far below its clock a register may be before nothing can follow, or
+    reach int64[states, registers]: how far a register may be below its clock before the run is hopeless, or
     ANY_FAR.
     """
 
@@ -51,7 +51,7 @@ class Tables(NamedTuple):
 
 @pool
 class Entries(NamedTuple):
-    """Active states of partitions, with a union-list; `merged` is its one node, NONE if changed since."""
+    """The active states of partitions, with their union-lists; `merged` is a list's one node, else NONE."""
 
     state: NDArray[np.int32] = ref(STATES, once=True)
     head: NDArray[np.int32] = heads("cells")
@@ -63,10 +63,10 @@ class Entries(NamedTuple):
 
 @pool
 class Partitions(NamedTuple):
-    """Of each partition its first entry or group int32; the ordinal of its last event, its generation, int64.
+    """The partitions: first entry or group int32; ordinal of the last event and generation int64.
 
-    `step` int64 is what the next mark adds to a rank, `blocked` int64 an event at or before which a start may
-    not be clear of what ended earlier (see `run_split`).
+    `step` int64 is the amount that the next mark adds to a rank, `blocked` int64 an event at or before which
+    a start may overlap what ended earlier (see `run_split`).
     """
 
     first: NDArray[np.int32] = heads()
@@ -103,8 +103,8 @@ NO_EVENTS = Events(
 class Pending(NamedTuple):
     """Scratch of one step, int32.
 
-    Touched entries and their rows; what goes to which state (a node, or a whole list by its cell and
-    length); where[state] is that state's entry while one step writes.
+    Touched entries and their rows; the targets of nodes and of whole lists (by cell and length); where[state]
+    is that state's entry while one step writes.
     """
 
     entry: NDArray[np.int32] = scratch()
@@ -119,7 +119,7 @@ class Pending(NamedTuple):
 
 @pool
 class Plain(NamedTuple):
-    """What the kernels below work on: nodes, union-lists, entries, partitions, scratch."""
+    """The arrays that the kernels below work on: nodes, union-lists, entries, partitions, scratch."""
 
     arena: Arena
     cells: Cells
@@ -142,7 +142,7 @@ def drop_all(cells, entries, partitions, partition):  # type: ignore[no-untyped-
 
 @inlined
 def unlink(entries, partitions, partition, before, entry):  # type: ignore[no-untyped-def]
-    """Takes an entry, which is linked from `before` (NONE: it is the first), out of the partition."""
+    """Removes an entry, which is linked from `before` (NONE: it is the first), from the partition."""
     if before == NONE:
         partitions.first[partition] = entries.next[entry]
     else:
@@ -152,7 +152,7 @@ def unlink(entries, partitions, partition, before, entry):  # type: ignore[no-un
 
 @step
 def unlink_dropped(entries, partitions, partition):  # type: ignore[no-untyped-def]
-    """Takes the entries whose list is gone (head NONE) out of the partition."""
+    """Removes the entries whose list is gone (head NONE) from the partition."""
     entry = partitions.first[partition]
     before = NONE
     while entry != NONE:
@@ -187,7 +187,7 @@ def find_entry(entries, partitions, partition, state):  # type: ignore[no-untype
 
 @inlined
 def new_entry(entries, partitions, partition, state, head, length):  # type: ignore[no-untyped-def]
-    """An entry for `state` with the list at `head`, put first in its partition."""
+    """Makes an entry for `state` with the list at `head`, first in its partition."""
     entry = take_row(entries)
     entries.state[entry] = state
     entries.head[entry] = head
@@ -200,10 +200,10 @@ def new_entry(entries, partitions, partition, state, head, length):  # type: ign
 
 @inlined
 def add_node(arena, cells, entries, entry, node, oldest, scratch):  # type: ignore[no-untyped-def]
-    """Adds a node that is no union to an entry's list.
+    """Adds a node that is not a union to an entry's list.
 
-    A newer start becomes the head and what was there collapses into one node behind it; that is what
-    bounds the list by the number of states.
+    A newer start becomes the head, and the previous list collapses into one node behind it; this bounds the
+    list by the number of states.
     """
     head = entries.head[entry]
     if arena.start[node] > arena.start[cells.node[head]]:
@@ -237,13 +237,14 @@ def add_list(arena, cells, entries, entry, cell, length, oldest, scratch):  # ty
 
 @inlined
 def look_up(tables, pools, cursor, here, make_ready):  # type: ignore[no-untyped-def]
-    """Notes in `pending` what entries of a partition do something at the event at hand, and their rows.
+    """Notes in `pending` the entries of a partition that the current event affects, and their rows.
 
-    Returns a code, how much is to be written at most, and with what: how many entries are touched, the row of
-    runs that begin, and how many cells there are, one more for each entry. ``make_ready(pools, cursor,
-    entry)`` says whether a touched entry can be read.
+    Returns a code, the most fills to be written, and with what: how many entries are touched, the row of runs
+    that begin, and how many cells there are, one more for each entry. ``make_ready(pools, cursor, entry)``
+    says whether a touched entry can be read.
 
-    What is to be written is an edge's runs, what moves or is reported of an entry, and what begins unmarked.
+    A fill is written for the runs of an edge, for an entry that moves or is reported, and for unmarked new
+    runs.
     """
     entries, partitions, pending = pools.entries, pools.partitions, pools.pending
     touched = 0
@@ -287,7 +288,7 @@ def look_up(tables, pools, cursor, here, make_ready):  # type: ignore[no-untyped
 
 @inlined
 def lacks(pools, cursor, nodes, cells, entries, scratch):  # type: ignore[no-untyped-def]
-    """Whether fewer nodes, cells, entries or places of scratch than these are free; notes it."""
+    """Whether fewer nodes, cells, entries or places of scratch are free than these; notes the lack."""
     if pools.arena.size[0] + nodes > pools.arena.kind.size:
         cursor.need_nodes = nodes
         return True
@@ -301,10 +302,10 @@ def lacks(pools, cursor, nodes, cells, entries, scratch):  # type: ignore[no-unt
 
 @inlined
 def capacity_for(pools, reported, cursor, nodes, fills, lengths):  # type: ignore[no-untyped-def]
-    """DONE where `nodes` nodes and `fills` fills fit; else FULL, or GROW, and notes what lacks.
+    """DONE if `nodes` nodes and `fills` fills fit; else FULL or GROW, and notes the lack.
 
     A fill takes at most two cells, where its node becomes a head, one entry, and one root. No list becomes
-    longer than all there are (`lengths`) and one cell for each fill: so much scratch it takes to merge it.
+    longer than all there are (`lengths`) and one cell for each fill: merging it takes that much scratch.
     """
     if lacks(pools, cursor, nodes, 2 * fills, fills, lengths + fills):
         return GROW
@@ -313,7 +314,7 @@ def capacity_for(pools, reported, cursor, nodes, fills, lengths):  # type: ignor
 
 @inlined
 def fill(pending, filled, target, node):  # type: ignore[no-untyped-def]
-    """Notes that a node goes to a state; how much is noted then."""
+    """Notes that a node goes to a state; returns how many are noted."""
     pending.target[filled] = target
     pending.node[filled] = node
     pending.cell[filled] = NONE
@@ -323,7 +324,7 @@ def fill(pending, filled, target, node):  # type: ignore[no-untyped-def]
 
 @inlined
 def mark(tables, arena, pending, row, event, rest, filled):  # type: ignore[no-untyped-def]
-    """Notes what the edges of a row make of the runs in `rest` (NONE: of those that begin)."""
+    """Notes the effect of a row's edges on the runs in `rest` (NONE: on those that begin)."""
     for edge in range(tables.first[row], tables.first[row + 1]):
         node = output(arena, tables.edge_marks[edge], event, rest)
         filled = fill(pending, filled, tables.edge_target[edge], node)
@@ -332,7 +333,7 @@ def mark(tables, arena, pending, row, event, rest, filled):  # type: ignore[no-u
 
 @inlined
 def begin(tables, arena, pending, first_row, event):  # type: ignore[no-untyped-def]
-    """Notes the runs that begin; how much is noted then."""
+    """Notes the runs that begin; returns how many nodes are noted."""
     filled = 0
     if first_row != IDLE:
         filled = mark(tables, arena, pending, first_row, event, NONE, filled)
@@ -343,18 +344,18 @@ def begin(tables, arena, pending, first_row, event):  # type: ignore[no-untyped-
 
 @inlined
 def is_ready(plain, cursor, entry):  # type: ignore[no-untyped-def]  # noqa: ARG001 - see `look_up`
-    """Whether an entry can be read: here always."""
+    """Whether an entry can be read: always true here."""
     return True
 
 
 @inlined
 def most_nodes(lengths, fills):  # type: ignore[no-untyped-def]
-    """How many nodes a step makes at most that writes `fills` over lists of `lengths` cells in all.
+    """An upper bound on the nodes of a step that writes `fills` over lists of `lengths` cells in all.
 
-    What is marked or begins: one for each fill. A list is merged at most once to be read, once more if it
-    moves and is reported, and once to be collapsed into one cell, or two: over the cells that were there
-    3 * lengths, and over those that came behind them 2 * fills. To be put into its place behind a head takes
-    a fill at most one `unite`, of three.
+    One for each fill, for marked or new runs. A list is merged at most once to be read, once more if it moves
+    and is reported, and once to be collapsed into one cell, or two: over the cells that were there 3 *
+    lengths, and over those that came behind them 2 * fills. Putting a fill into its place behind a head takes
+    at most one `unite`, of three.
     """
     return 3 * lengths + 6 * fills
 
@@ -370,7 +371,7 @@ def look(tables, plain, reported, events, cursor, here):  # type: ignore[no-unty
 
 @inlined
 def write(tables, plain, reported, events, cursor, here, fills, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Writes what an event changes; see `read_events`."""
+    """Writes the changes of an event; see `read_events`."""
     arena, cells, entries, partitions, pending = plain
     _, event, _, partition, oldest, _ = here
     touched, first_row, lengths = plan
@@ -469,6 +470,6 @@ def drop(tables, plain, partition):  # type: ignore[no-untyped-def]  # noqa: ARG
 def advance(tables, plain, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `read_events`.
 
-    Loop invariant: at the top every partition's entries have pairwise different states.
+    Loop invariant: at the top, the entries of every partition have pairwise different states.
     """
     return read_events(tables, plain, reported, events, cursor, gaps, consume, look, write, drop)

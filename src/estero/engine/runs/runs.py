@@ -1,4 +1,4 @@
-"""The open runs of an automaton: what a recognizer asks of them."""
+"""The open runs of an automaton: the interface for recognizers."""
 
 from __future__ import annotations
 
@@ -23,75 +23,75 @@ class Runs(ABC):
     window: int | None
     """The window, in the unit of the stamps; None where there is none."""
     consume: int = CONSUME_NONE
-    """What is forgotten after an answer: one of the CONSUME codes of `cursor`."""
+    """The events that are forgotten after an answer: one of the CONSUME codes of `cursor`."""
     capacity: int
-    """How many rows pools have at first."""
+    """The number of rows of pools at first."""
     decides_later: bool = False
-    """Whether something that has ended may be found after its end, when no more can change it."""
+    """Whether a complex event may be reported after its end, once nothing more can change it."""
     compactions: int = 0
-    """How often what is out of reach was dropped."""
+    """The number of times that what is out of reach was dropped."""
     in_order: bool = True
-    """Whether roots come in the order of their ends, even if what is decided later has to wait for others."""
+    """Whether roots come in the order of their ends, even if decided ones have to wait for others."""
     total: int | None = None
-    """How many complex events end in what was loaded last, where nothing but their number is asked for."""
+    """The number of complex events that end in the last batch loaded, if only their number is needed."""
     counter: Counter[Any]
-    """What counts and enumerates the complex events of `compact`."""
+    """The counter of the complex events of `compact`, which also enumerates them."""
     tally: Tally | None = None
-    """What counts without looking at `compact`, where that is possible and was asked for."""
+    """The counter that does not read `compact`, if that is possible and was requested."""
 
     @property
     @abstractmethod
     def compact(self) -> Any:
-        """The compact set that roots are in, as `counter` and its walk read it."""
+        """The compact set of the roots, in the form read by `counter` and its walk."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How much is held, in nodes, entries and partitions, in reach or not."""
+        """The number of nodes, entries and partitions held, in reach or not."""
 
     @property
     def needed(self) -> int:
-        """How much of `size`, and how many events, are needed to go on, as far as that is known at once."""
+        """How much of `size`, and how many events, are needed to continue, as far as is known at once."""
         return 0
 
     @property
     def states(self) -> int:
-        """How many states of the automaton are worked out; 0 where runs wait by keys alone."""
+        """The number of states of the automaton that are known; 0 if runs wait by keys alone."""
         return 0
 
     def needed_from(self, oldest: int) -> int:
-        """The first event that is needed where windows begin at event `oldest` or later."""
+        """The first event needed if windows begin at event `oldest` or later."""
         return oldest
 
     def decide(self, until: int) -> None:
-        """What starts before event `until` has all the ends that it gets: `advance` finds what follows."""
+        """Declares that starts before event `until` get no more ends: `advance` reports what follows."""
         del until
 
     @abstractmethod
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
-        """Takes a batch to advance over; starts int64[n]: the earliest start in the window of each event.
+        """Loads a batch for `advance`; starts int64[n]: the earliest start in the window of each event.
 
-        `first` is the sequence number of its first event. Raises ValueError where it has not all that the
-        automaton asks about; then nothing has changed.
+        `first` is the sequence number of its first event. Raises ValueError, without any change, if it lacks
+        an array that the automaton reads.
         """
 
     def load_one(self, event: OneEvent, oldest: int, number: int) -> None:
-        """As `load`, of one event; `oldest` is the earliest start in its window."""
+        """As `load`, for one event; `oldest` is the earliest start in its window."""
         self.load(event.batch(), np.array([oldest]), number)
 
     @abstractmethod
     def advance(self, reported: Reported, last: int) -> int:
-        """Goes on with the batch until FULL, GROW, or DONE: before its event number `last`."""
+        """Advances over the batch until FULL, GROW, or DONE, which is before its event number `last`."""
 
     @abstractmethod
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """Provides the capacity whose lack ended `advance`, first by dropping what is out of reach.
+        """Provides the capacity that `advance` lacked, first by dropping what is out of reach.
 
-        Nothing is dropped while roots are `held`: they stay valid, and are renumbered if they must be.
+        Nothing is dropped while roots are `held`: they stay valid, and are renumbered if necessary.
         """
 
     def forget(self) -> None:
-        """Forgets what was read up to the event that `advance` stopped after, or of its partition only."""
+        """Forgets all events up to the one at which `advance` stopped, or those of its partition only."""
         return
 
     @property
@@ -100,22 +100,22 @@ class Runs(ABC):
         return False
 
     def shed(self, oldest: int) -> int:
-        """Forgets what is open in some of the partitions, the oldest ones; of how many, 0 for none."""
+        """Forgets the open runs of some of the partitions, the oldest ones; returns how many, 0 for none."""
         del oldest
         return 0
 
     @abstractmethod
     def idle(self, oldest: int) -> bool:
-        """Whether no run is open and nothing else has to be remembered."""
+        """Whether no run is open and nothing else needs to be remembered."""
 
     @abstractmethod
     def snapshot(self, oldest: int) -> Snapshot:
-        """What is needed to go on, without what has left the window; nothing changes by that."""
+        """The state needed to continue, without what has left the window; changes nothing."""
 
     @abstractmethod
     def check(self, snapshot: Snapshot, marks: int) -> None:
-        """Raises ValueError unless it can go on from a snapshot with label sets 0 … `marks` - 1."""
+        """Raises ValueError unless a snapshot with label sets 0 … `marks` - 1 can be resumed."""
 
     @abstractmethod
     def resume(self, snapshot: Snapshot) -> None:
-        """Goes on from a snapshot of the same automaton."""
+        """Continues from a snapshot of the same automaton."""

@@ -10,7 +10,7 @@ from estero.engine.store.schema import new, with_sizes
 
 
 class RowLike(Protocol):
-    """What a state does with a class: `skip` (state or DEAD) and edges (label-set id, state)."""
+    """The moves of a state for a class: `skip` (state or DEAD) and edges (label-set id, state)."""
 
     @property
     def skip(self) -> int:
@@ -18,17 +18,17 @@ class RowLike(Protocol):
 
     @property
     def edges(self) -> Sequence[tuple[int, int]]:
-        """(label-set id, state after reading the event so marked)."""
+        """The edges: (label-set id, state after reading the event with these labels)."""
 
 
 class Automaton(Protocol):
-    """A deterministic automaton that is worked out on demand; states and classes count from 0.
+    """A deterministic automaton that is built on demand; states and classes count from 0.
 
     State 0 is where runs begin and is never entered again; class 0 is the events with no bit set.
     """
 
     def row(self, state: int, event_class: int) -> RowLike:
-        """What `state` does with events of the class."""
+        """The moves of `state` for events of the class."""
 
     def class_of(self, bits: int) -> int:
         """The class of events with these bits."""
@@ -42,21 +42,21 @@ class Automaton(Protocol):
 
 @runtime_checkable
 class KnowsRegisters(Protocol):
-    """An automaton that can say which registers matter; without it all of them always do."""
+    """An automaton that knows which registers matter; for others, all registers always do."""
 
     def live_registers(self, state: int) -> Sequence[bool]:
-        """Of each register, whether a check in `state` or beyond can read what it holds now."""
+        """Whether each register can still be read by a check in `state` or later."""
 
     def register_reaches(self, state: int) -> Sequence[int | None]:
-        """Of each register, how far below its clock it may be before nothing can follow; None: any far."""
+        """How far each register may be below its clock before the run is hopeless; None: any distance."""
 
 
 @runtime_checkable
 class KnowsFutures(Protocol):
-    """An automaton that can say from which states runs go on alike; without it they do from none."""
+    """An automaton that knows which states have the same continuations; for others, no two states do."""
 
     def future(self, state: int) -> Hashable:
-        """What is equal for such states."""
+        """A value that is equal for such states."""
 
 
 class TableBuilder:
@@ -85,7 +85,7 @@ class TableBuilder:
         self.tables.row_of[state, event_class] = self._rows - 1
 
     def complete(self, classes: int, most: int) -> bool:
-        """Learns what all states do with so many classes; whether there are at most `most` states then."""
+        """Learns the rows of all states for that many classes; whether at most `most` states exist then."""
         self.ensure_column(classes - 1)
         state = 0
         while state < self.states <= most:
@@ -96,7 +96,7 @@ class TableBuilder:
         return self.states <= most
 
     def ensure_column(self, event_class: int) -> None:
-        """Sees to it that `row_of` has a column for the class."""
+        """Ensures that `row_of` has a column for the class."""
         if event_class >= self.tables.row_of.shape[1]:
             self.tables = with_sizes(self.tables, classes=event_class + 1)
 
@@ -115,7 +115,7 @@ class TableBuilder:
         self.tables = tables
 
     def meet(self, state: int) -> None:
-        """Enters what the automaton says of `state` and of all states with smaller numbers."""
+        """Enters the properties of `state` and of all states with smaller numbers."""
         if state < self.states:
             return
         if state >= self.tables.accepts.size:

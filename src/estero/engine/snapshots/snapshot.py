@@ -1,9 +1,9 @@
-"""What is open in a recognizer as a few dense arrays, and back: the engine's part of a snapshot.
+"""The open state of a recognizer as a few dense arrays, and back: the engine's part of a snapshot.
 
-Only what an event to come can still reach is kept: runs that have left the window, nodes that only they
-reach, free rows of pools and empty partitions are not. Events are numbered anew, 0, 1, 2, …, as far as some
-node names them, so that a run that waits for ever holds one event and not all that came after it. Orders of
-lists stay as they are, and so does everything that is recognized later.
+Only what a future event can still reach is kept: not runs that have left the window, nodes that only they
+reach, free rows of pools and empty partitions. The events that some node names are renumbered 0, 1, 2, …, so
+that a run that waits for ever holds one event and not all that came after it. The orders of lists are
+preserved, and so is everything that is recognized later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OF_NODES = ("arena.kind", "products.mark", "nodes.mark")
 
 
 class Snapshot(NamedTuple):
-    """What is open.
+    """The open state of runs.
 
     events int64[n]: the sequence numbers, ascending, of the events that are still needed; in `arrays` they
     are 0 … n - 1. states int32[k]: the numbers of the automaton's states that runs are in; in `arrays` they
@@ -35,24 +35,24 @@ class Snapshot(NamedTuple):
 
     @property
     def state(self) -> NDArray[np.int32]:
-        """The states of runs, of those that are in one; empty where runs wait by keys."""
+        """The states of those runs that are in one; empty if runs wait by keys."""
         columns = [array for name, array in self.arrays.items() if name.endswith(".state")]
         return np.concatenate([*columns, np.empty(0, np.int32)])
 
     @property
     def nodes(self) -> int:
-        """How many nodes of a compact set are kept."""
+        """The number of nodes of a compact set that are kept."""
         return sum(self.arrays[name].shape[0] for name in _OF_NODES if name in self.arrays)
 
     @property
     def partitions(self) -> int:
-        """In how many partitions runs are kept, or by how many keys; 1 where there are none."""
+        """The number of partitions, or of keys, for which runs are kept; 1 without either."""
         partitions = [self.arrays[name].shape[0] for name in ("partition", "index") if name in self.arrays]
         return partitions[0] if partitions else 1
 
     @property
     def size(self) -> int:
-        """The bytes of the arrays, without those of the events."""
+        """The size of the arrays in bytes, without those of the events."""
         arrays: list[NDArray[Any]] = [self.events, self.states, *self.arrays.values()]
         return sum(array.nbytes for array in arrays)
 
@@ -60,9 +60,9 @@ class Snapshot(NamedTuple):
 def live_nodes(
     arena: Arena, roots: NDArray[np.int32], oldest: int
 ) -> tuple[Arrays, NDArray[np.int32], NDArray[np.int64]]:
-    """The nodes that `roots` reach inside the window, the new number of each, and the events that they name.
+    """The nodes that `roots` reach inside the window, the new number of each, and the events they name.
 
-    `arena` stays as it is; events are numbered anew.
+    `arena` is unchanged; events are renumbered.
     """
     size = int(arena.size[0])
     copy = grown(arena, rows=size)
@@ -77,7 +77,7 @@ def live_nodes(
 
 
 def moved_live(arena: Arena, roots: NDArray[np.int32], oldest: int) -> NDArray[np.int32]:
-    """Keeps of an arena what `roots` reach inside the window; the new number of each node that is kept."""
+    """Compacts an arena to what `roots` reach inside the window; returns the new number of each kept node."""
     size = int(arena.size[0])
     live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
     mark_live(arena, roots, oldest, live)
@@ -86,7 +86,7 @@ def moved_live(arena: Arena, roots: NDArray[np.int32], oldest: int) -> NDArray[n
 
 
 def distinct(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The values of an array that does not fall, each once."""
+    """The distinct values of an ascending array."""
     new = np.ones(ascending.size, np.bool_)
     new[1:] = ascending[1:] != ascending[:-1]
     return np.array(ascending[new], np.int64)

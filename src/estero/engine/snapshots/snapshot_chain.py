@@ -1,4 +1,4 @@
-"""What waits in an ED-index as a few dense arrays, and back (`snapshot`).
+"""The runs that wait in an ED-index as a few dense arrays, and back (`snapshot`).
 
 Without a window all runs that wait are kept, except those that were forgotten.
 """
@@ -23,7 +23,7 @@ from estero.engine.walk.list_counts import Lists
 
 
 def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
-    """The runs of events from `oldest` on; nothing changes in what is read."""
+    """The runs of events from `oldest` on; nothing that is read changes."""
     nodes, entries, sequences, place_width = lists
     used, used_entries = int(nodes.size[0]), int(entries.size[0])
     nodes, entries = grown(nodes, rows=used), grown(entries, rows=used_entries)
@@ -32,7 +32,7 @@ def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
     drop_before(nodes, entries, first, first_entry)
     events = distinct(nodes.event[: used - first])
     arrays = written(nodes, "nodes", events) | written(entries, "entries", events)
-    widths = np.append(place_width, 0)  # place NONE, where runs begin, has none
+    widths = np.append(place_width, 0)  # place NONE, where runs begin, has no width
     of_node, of_entry = widths[arrays["nodes.place"]], widths[arrays["entries.place"]]
     _blank(arrays["nodes.values"], of_node, 0)
     _blank(arrays["entries.values"], of_entry, 0)
@@ -43,7 +43,7 @@ def chain_snapshot(lists: Lists, index: HashIndex, oldest: int) -> Snapshot:
 
 
 def drop_before(nodes: RunNodes, entries: EdEntries, first: int, first_entry: int) -> None:
-    """Leaves out the nodes before `first` and the entries before `first_entry`, to which no others refer."""
+    """Drops the nodes before `first` and the entries before `first_entry`, to which no others refer."""
     if first > 0:
         dropped = {"nodes": first, "entries": first_entry}
         drop_first(nodes, dropped, "nodes")
@@ -51,12 +51,12 @@ def drop_before(nodes: RunNodes, entries: EdEntries, first: int, first_entry: in
 
 
 def _blank(column: NDArray[Any], widths: NDArray[Any], value: int) -> None:
-    """Fills what was never written, from number widths[i] on in row i."""
+    """Clears values that were never written, from number widths[i] on in row i."""
     column[np.arange(column.shape[1]) >= widths[:, None]] = value
 
 
 def check_chain(arrays: Arrays, lists: Lists, events: int, marks: int) -> None:
-    """Raises ValueError unless nodes and entries refer to those before them alone; see `sound`."""
+    """Raises ValueError unless nodes and entries refer only to earlier ones; see `sound`."""
     sequences, attributes = lists.sequences.child.shape
     count, size = count_written(RunNodes, "nodes", arrays), count_written(EdEntries, "entries", arrays)
     sizes = {EVENTS: events, "marks": marks, "places": lists.widths.size, "nodes": count, "entries": size}
@@ -66,5 +66,5 @@ def check_chain(arrays: Arrays, lists: Lists, events: int, marks: int) -> None:
     need(entries.node[1:] >= entries.node[:-1], "entries are in the order of their nodes")
     for referred in (nodes.top, nodes.head):
         need(np.append(entries.node, NONE)[referred] < np.arange(count), "nodes refer to those before them")
-        need(np.append(entries.place, NONE)[referred] == nodes.place, "runs go on where one has waited")
+        need(np.append(entries.place, NONE)[referred] == nodes.place, "runs continue where one has waited")
     check_index(arrays, "index", size, events)

@@ -1,7 +1,7 @@
-"""What is open where runs wait by keys, as a few dense arrays, and back: heaps, ordered index, ED-index.
+"""Runs that wait by keys, as a few dense arrays, and back: heaps, ordered index, ED-index.
 
-As `snapshot`: only what an event to come can reach, events numbered anew as far as some product names them,
-and nothing changes in what is read. Entries of hash tables are written in the order of their keys.
+As in `snapshot`: only what a future event can reach, with the events that some product names renumbered;
+nothing that is read changes. Entries of hash tables are written in the order of their keys.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _LOWER = np.int64((1 << 32) - 1)
 
 @kernel(OrderedIndex, HeapNodes, INT, INT, INT32S)
 def drop_expired(index, nodes, leaf, oldest, path):  # type: ignore[no-untyped-def]
-    """Takes out the leaves, from `leaf` on in the queue, that hold nothing that starts inside the window.
+    """Removes the leaves, from `leaf` on in the queue, that hold nothing that starts inside the window.
 
-    Returns NONE, or the leaf before which the pool of nodes was full. path int32[64] is scratch.
+    Returns NONE, or the leaf at which the pool of nodes was full. path int32[64] is scratch.
     """
     while leaf != NONE:
         following = index.rows[leaf, LATER]
@@ -67,7 +67,7 @@ def mark_free_rows(index, free):  # type: ignore[no-untyped-def]
 
 
 def waits(index: HashIndex, ordered: OrderedIndex | None, oldest: int) -> bool:
-    """Whether anything waits that starts at or after `oldest`."""
+    """Whether a run waits that starts at or after `oldest`."""
     entries = index.entries
     if ((entries[:, TAG] != 0) & (entries[:, START] >= oldest)).any():
         return True
@@ -77,7 +77,7 @@ def waits(index: HashIndex, ordered: OrderedIndex | None, oldest: int) -> bool:
 def waiting_arrays(
     heaps: Heaps, index: HashIndex, ordered: OrderedIndex | None, oldest: int
 ) -> tuple[Arrays, NDArray[np.int64]]:
-    """What waits and starts at or after `oldest`, and the events that it names, which are numbered anew."""
+    """The waiting runs that start at or after `oldest`, and the events that they name, renumbered."""
     used, children = heaps.products.size.tolist()
     products = grown(heaps.products, rows=used, children=children)
     nodes = grown(heaps.nodes, rows=int(heaps.nodes.size[0]))
@@ -95,7 +95,7 @@ def waiting_arrays(
 def moved_heaps(
     heaps: Heaps, index: HashIndex, ordered: OrderedIndex | None, oldest: int
 ) -> NDArray[np.int32]:
-    """Keeps what those that wait reach inside the window; the new number of each heap node that is kept."""
+    """Compacts heaps to what waiting runs reach inside the window; returns each kept node's new number."""
     products, nodes = heaps
     count, size = int(products.size[0]), int(nodes.size[0])
     live_products, live_nodes = np.zeros(count, np.int8), np.zeros(size, np.int8)
@@ -113,7 +113,7 @@ def index_rows(
 ) -> NDArray[np.uint64]:
     """The entries that have not expired, uint64[n, 4] as in the index, by place and key.
 
-    What they refer to is renamed by `moved`, their START by its place in `events`.
+    Their references are renamed by `moved`, and START by its place in `events`.
     """
     kept = (index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)
     words: NDArray[np.uint64] = index.words[kept]
@@ -130,7 +130,7 @@ def index_of(rows: NDArray[np.uint64], capacity: int) -> HashIndex:
 
 
 def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tuple[OrderedIndex, HeapNodes]:
-    """A copy of the trees without the leaves that have expired, and the nodes with those it has made."""
+    """A copy of the trees without the expired leaves, and the nodes with those made by that."""
     used = int(index.sizes[USED])
     copy = OrderedIndex(index.trees, index.rows[:used].copy(), index.root.copy(), index.sizes.copy())
     path = np.empty(64, np.int32)
@@ -145,7 +145,7 @@ def _without_expired(index: OrderedIndex, nodes: HeapNodes, oldest: int) -> tupl
 def _ordered_arrays(
     index: OrderedIndex, oldest: int, moved: NDArray[np.int32], events: NDArray[np.int64]
 ) -> Arrays:
-    """Rows without free ones, and the entries of the trees that they belong to; both numbered anew."""
+    """The rows in use, and the entries of the trees that they belong to; both renumbered."""
     free = np.zeros(index.rows.shape[0], np.int8)
     mark_free_rows(index, free)
     used = free == 0
@@ -177,7 +177,7 @@ def _ordered_arrays(
 
 
 def ordered_of(arrays: Arrays, capacity: int) -> OrderedIndex:
-    """The trees again, with capacity for at least `capacity` values."""
+    """Restores the trees, with capacity for at least `capacity` values."""
     rows, entries = arrays["tree_rows"], arrays["tree_entries"]
     used = rows.shape[0]
     index = new_ordered_index(max(capacity, used))

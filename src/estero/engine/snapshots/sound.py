@@ -1,10 +1,10 @@
-"""What has to hold of the arrays of a snapshot before a kernel reads them: kernels check nothing.
+"""Checks of the arrays of a snapshot before kernels, which check nothing, read them.
 
-A snapshot comes from outside, and a checksum is no proof that nobody has written it by hand. What columns
-refer to is checked as they are declared (`schema.check`, `lists.check_lists`): every number of a node, event,
-state or mark is one of those that are there; children come before what refers to them, so that every walk
-ends; lists are as long as they say. The checks here see to the rest: nodes start where those below them do,
-and trees and heaps are balanced, by which the capacity of scratch is reckoned. All raise ValueError.
+A snapshot comes from outside, and a checksum is no proof that nobody has written it by hand. References of
+columns are checked as they are declared (`schema.check`, `lists.check_lists`): every number of a node, event,
+state or mark is one that exists; children come before the nodes that refer to them, so that every walk ends;
+lists are as long as they say. The checks here cover the rest: nodes start where those below them do, and
+trees and heaps are balanced, on which the capacity of scratch depends. All raise ValueError.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _HEAVY = 3
 
 
 def check_stamps(arrays: Arrays, events: int) -> None:
-    """The times of the events, which do not fall."""
+    """Checks that the times of the events ascend."""
     stamps = taken(arrays, "stamp", np.int64, events)
     need(stamps[1:] >= stamps[:-1], "stamps do not fall")
 
 
 def check_arena(arrays: Arrays, events: int, marks: int) -> int:
-    """The nodes of a compact set; returns how many there are."""
+    """Checks the nodes of a compact set; returns how many there are."""
     size = count_written(Arena, "arena", arrays)
     arena = check(Arena, "arena", arrays, {"arena": size, EVENTS: events, "marks": marks})
     kind, left, right, start = arena.kind, arena.left, arena.right, arena.start
@@ -59,7 +59,7 @@ def check_arena(arrays: Arrays, events: int, marks: int) -> int:
 
 
 def check_partitions(arrays: Arrays, *, keyed: bool, gaps: bool, ordered: bool) -> None:
-    """What there is of each partition."""
+    """Checks the rows of each partition."""
     count = arrays["opened"].size
     if keyed:
         taken(arrays, "partition", np.uint64, count, 2)
@@ -72,7 +72,7 @@ def check_partitions(arrays: Arrays, *, keyed: bool, gaps: bool, ordered: bool) 
 
 
 def check_index(arrays: Arrays, name: str, referred: int, events: int) -> None:
-    """The entries of a hash index, which refer to things number 0 … `referred` - 1."""
+    """Checks the entries of a hash index, which refer to items 0 … `referred` - 1."""
     words = taken(arrays, name, np.uint64, None, 4)
     need(words[:, TAG] >> _HALF != 0, f"all entries of {name} have a place")
     need((words[:, TAG] & _LOWER) < referred, f"entries of {name} refer to what is there")
@@ -80,7 +80,7 @@ def check_index(arrays: Arrays, name: str, referred: int, events: int) -> None:
 
 
 def check_heaps(arrays: Arrays, events: int, marks: int) -> None:
-    """Products and heap nodes."""
+    """Checks products and heap nodes."""
     count, size = count_written(Products, "products", arrays), count_written(HeapNodes, "nodes", arrays)
     sizes = {"products": count, "nodes": size, EVENTS: events, "marks": marks}
     products, nodes = check(Products, "products", arrays, sizes), check(HeapNodes, "nodes", arrays, sizes)
@@ -97,7 +97,7 @@ def check_heaps(arrays: Arrays, events: int, marks: int) -> None:
 
 
 def check_trees(arrays: Arrays, events: int) -> None:
-    """The search trees of values, and the queue of their leaves."""
+    """Checks the search trees of values, and the queue of their leaves."""
     rows = taken(arrays, "tree_rows", np.int64, None, 8)
     at_root = rows[:, PARENT] <= ROOTS
     trees = int(at_root.sum())
@@ -115,7 +115,7 @@ def check_trees(arrays: Arrays, events: int) -> None:
 
 
 def _check_branches(rows: NDArray[Any], leaf: NDArray[Any], at_root: NDArray[Any]) -> None:
-    """Weights fall towards the leaves, so that there are no circles, and both sides are of like weight."""
+    """Checks that weights fall towards the leaves (so there are no cycles), and that sides are balanced."""
     size = rows.shape[0]
     inner = np.flatnonzero(~leaf)
     sides = rows[inner][:, [LEFT, RIGHT]]
@@ -130,7 +130,7 @@ def _check_branches(rows: NDArray[Any], leaf: NDArray[Any], at_root: NDArray[Any
 
 
 def _check_values(rows: NDArray[Any], leaf: NDArray[Any], at_root: NDArray[Any]) -> None:
-    """Values on the left of a row are at most its own, those on the right greater."""
+    """Checks that values on the left of a row are at most its own, and those on the right greater."""
     limits = np.iinfo(np.int64)
     at = np.flatnonzero(at_root)
     low, high = np.full(at.size, limits.min), np.full(at.size, limits.max)
@@ -146,7 +146,7 @@ def _check_values(rows: NDArray[Any], leaf: NDArray[Any], at_root: NDArray[Any])
 
 
 def _check_queue(rows: NDArray[Any], leaf: NDArray[Any], ends: NDArray[Any], events: int) -> None:
-    """Leaves follow one another from the first to the last; their last events do not fall."""
+    """Checks that the queue links the leaves from the first to the last, and their last events ascend."""
     leaves = np.flatnonzero(leaf)
     earlier, later = rows[leaves, EARLIER], rows[leaves, LATER]
     for neighbour in (earlier, later):
@@ -154,7 +154,7 @@ def _check_queue(rows: NDArray[Any], leaf: NDArray[Any], ends: NDArray[Any], eve
         need((neighbour == NONE) | leaf[neighbour], "leaves have leaves beside them")
     follows, comes = later != NONE, earlier != NONE
     need(rows[later[follows], EARLIER] == leaves[follows], "leaves know the one before them")
-    need(rows[earlier[comes], LATER] == leaves[comes], "leaves know the one behind them")
+    need(rows[earlier[comes], LATER] == leaves[comes], "leaves know the one after them")
     first, last = leaves[~comes].tolist(), leaves[~follows].tolist()
     need((first or [NONE]) == [ends[0]] and (last or [NONE]) == [ends[1]], "the queue has two ends")
     event = rows[:, LAST]

@@ -18,7 +18,7 @@ from estero.engine.store.schema import EVENTS, counters, earlier, ref
 UNION = -1
 BOTTOM = -2
 PREFER = -3
-"""`PREFER` - h is a choice, too: h > 0 says that it is on top of a tree of that height (`tecs.newer`)."""
+"""`PREFER` - h is a choice, too: h > 0 means that it is the top of a tree of that height (`tecs.newer`)."""
 NONE = schema.NONE
 
 _HIGHEST = 32
@@ -39,7 +39,8 @@ class Arena(NamedTuple):
     start   int64 max_start: the latest start below, as a sequence number; choice: that of its left child
     ======= ===== ==============================================================================
 
-    A choice is its right child for windows that begin at or before its event, and its left child for others.
+    A choice stands for its right child in windows that begin at or before its event, and for its left child
+    in others.
     """
 
     kind: NDArray[np.int32] = ref("marks", PREFER - _HIGHEST)
@@ -74,10 +75,10 @@ def mark_live(arena, roots, oldest, live):  # type: ignore[no-untyped-def]
 
 @kernel(Arena, INT8S, INT32S)
 def move_live(arena, live, moved):  # type: ignore[no-untyped-def]
-    """Moves live nodes together, in order, and fills moved[old id] = new id.
+    """Compacts live nodes, in order, and fills moved[old id] = new id.
 
-    A union or choice whose right child has expired, which then is not live, is replaced by its left child
-    (what `start` says of that child may be overwritten by now). moved int32[size].
+    A union or choice whose right child has expired, and so is not live, is replaced by its left child (the
+    `start` of that child may be overwritten by then). moved int32[size].
     """
     size = 0
     for node in range(arena.size[0]):

@@ -12,7 +12,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def need(holds: Any, what: str) -> None:
-    """Raises ValueError unless all of `holds`; `what` is a statement of what is expected."""
+    """Raises ValueError unless all of `holds` is true; `what` states the condition."""
     if not np.all(holds):
         raise ValueError(f"invalid snapshot: expected that {what}")
 
@@ -35,7 +35,7 @@ def within(numbers: NDArray[Any], low: int, high: int, what: str) -> None:
 
 
 def counts(arrays: Arrays, name: str, length: int | None, total: int, *, least: int) -> NDArray[Any]:
-    """How many items lists have: `total` in all, and `least` in each list."""
+    """Checks the numbers of items in lists: `total` in all, and at least `least` in each list."""
     numbers = taken(arrays, name, np.int32, length)
     need(numbers >= least, f"all {name} are at least {least}")
     need(int(numbers.sum(dtype=np.int64)) == total, f"{name} are {total} in all")

@@ -1,10 +1,6 @@
-"""Which runs wait with one key and with values all different from given ones, in constant time (ED-index).
+"""The ED-index: runs that wait with a key and with values that all differ from given ones.
 
-Section 6 of "Towards streaming evaluation of queries with correlation". For each waiting place and key there
-is a list of entries, newest first, each with d *attributes*: the values that the next event's have to differ
-from, pair by pair. For each sequence of attributes an entry has a skip pointer, and `first_unequal` finds by
-d of them at most the first entry that differs in all attributes. Entries are never changed once they are
-written, and new ones come on top: whoever holds an entry holds that version of its list.
+Section 6 of "Towards streaming evaluation of queries with correlation"; look-ups take constant time.
 """
 
 from __future__ import annotations
@@ -50,9 +46,9 @@ class EdEntries(NamedTuple):
     place   int32  [rows]           where it waits
     values  uint64 [rows, d, 2]     its attributes, 128 bits each
     skips   int32  [rows, n - 1]    skip pointer of sequence k + 1 (NONE: to before the list)
-    before  int32  [rows]           the one before it in its list, or NONE
+    before  int32  [rows]           the previous one in its list, or NONE
     size    int64  [1]              entries in use
-    looked  int64  [1]              entries that were compared with something, ever
+    looked  int64  [1]              the number of comparisons of entries so far
     ======= ====== ================ =================================================================
     """
 
@@ -66,7 +62,7 @@ class EdEntries(NamedTuple):
 
 
 def sequences_of(attributes: int) -> Sequences:
-    """The sequences of that many attributes, at most `MOST_ATTRIBUTES`."""
+    """The sequences of a number of attributes, at most `MOST_ATTRIBUTES`."""
     if attributes > MOST_ATTRIBUTES:
         raise ValueError(f"{attributes} disequalities of one transition are more than {MOST_ATTRIBUTES}")
     sequences = [
@@ -137,9 +133,9 @@ def newest(index, place, one, two, forgotten):  # type: ignore[no-untyped-def]
 def insert(entries, sequences, index, place, width, one, two, wanted, row, node, event, oldest, since):  # type: ignore[no-untyped-def]
     """Puts a run node on top of the list of (place, key), with the first `width` attributes of wanted[row].
 
-    Needs a free row in `entries` and a free place in `index`. Entries of events before `since` are none for
-    this key, entries of events before `oldest` for any. Returns the entry. wanted[0] is scratch, so that
-    `row` is another one.
+    Needs a free row in `entries` and a free place in `index`. Entries of events before `since` do not count
+    for this key, and those before `oldest` for no key. Returns the entry. wanted[0] is scratch, so that `row`
+    is another one.
     """
     entry = entries.size[0]
     entries.size[0] = entry + 1
@@ -158,10 +154,10 @@ def insert(entries, sequences, index, place, width, one, two, wanted, row, node,
 
 @inlined
 def _skip(entries, sequences, entry, sequence, scratch):  # type: ignore[no-untyped-def]
-    """The skip pointer of a sequence, those of its prefixes being there; scratch[0] is overwritten.
+    """The skip pointer of a sequence, given those of its prefixes; overwrites scratch[0].
 
-    The last entry before that differs from this one in the first attribute of the sequence, from where that
-    one's pointer goes in the second, and so on.
+    It leads to the last earlier entry that differs from this one in the first attribute of the sequence, from
+    there along that one's pointer to the second, and so on.
     """
     mask = 0
     longer = sequence

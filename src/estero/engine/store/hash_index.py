@@ -1,7 +1,7 @@
-"""From (waiting place, 128-bit key) to the heap of the runs that wait there: open addressing, flat.
+"""A flat hash index from (waiting place, 128-bit key) to the heap of the runs that wait there.
 
-The look-up table H of the PCEA paper. An entry whose heap has left the window counts as free: whoever
-enters another key on its way takes it over, and `rebuilt` leaves it out, so memory follows the window.
+The look-up table H of the PCEA paper, with open addressing. An entry whose heap has left the window counts as
+free: the insertion of another key takes it over, and `rebuilt` leaves it out, so memory follows the window.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from estero.engine.kernels import INT, INT8S, INT32S, Grid, inlined, kernel, pool
 
 FREE = -1
-"""No entry: what a search returns that finds nothing."""
+"""The result of a search that finds nothing."""
 
 TAG, START = 2, 3
 """Columns of an entry behind its key: 1 + waiting place (upper half; 0: never used) and heap; max_start."""
@@ -29,7 +29,7 @@ _SHIFT = np.uint64(32)
 
 @pool
 class HashIndex(NamedTuple):
-    """Entries of 32 bytes, so that a search touches one line of the cache most often.
+    """Entries of 32 bytes, so that a search mostly touches one cache line.
 
     words uint64[power of two, 4] and entries int64[power of two, 4] are the same memory: two words of
     key, TAG, START. used int64[1] counts the entries that were ever used, at most half of all.
@@ -47,7 +47,7 @@ def new_index(capacity: int) -> HashIndex:
 
 
 def rebuilt(index: HashIndex, oldest: int, capacity: int) -> HashIndex:
-    """The entries whose max_start is at least `oldest`, and places for as many again, at least `capacity`."""
+    """The index without expired entries, with free places for as many again, and at least `capacity`."""
     live = int(np.count_nonzero((index.entries[:, TAG] != 0) & (index.entries[:, START] >= oldest)))
     fresh = new_index(live + max(live, capacity))
     _copy_live(index, fresh, oldest)
@@ -62,7 +62,7 @@ def heap_of(index, entry):  # type: ignore[no-untyped-def]
 
 @inlined
 def first_entry(index, place, one, two):  # type: ignore[no-untyped-def]
-    """Where the search for (waiting place, key) begins."""
+    """The place at which the search for (waiting place, key) begins."""
     mixed = (one ^ (np.uint64(place) * _PLACES)) * _FIRST
     mixed = (mixed ^ (mixed >> _SHIFT) ^ two) * _SECOND
     mixed ^= mixed >> _SHIFT
@@ -85,9 +85,9 @@ def find(index, place, one, two):  # type: ignore[no-untyped-def]
 
 @inlined
 def claim(index, place, one, two, oldest):  # type: ignore[no-untyped-def]
-    """The entry of (waiting place, key), made if there is none; START is below `oldest` if it holds nothing.
+    """The entry of (waiting place, key), made if necessary; START is below `oldest` if it holds nothing.
 
-    Needs one free place. Invariant of the search: an entry is never behind a place that was never used.
+    Needs one free place. Invariant of the search: no entry comes after a place that was never used.
     """
     mask = index.words.shape[0] - 1
     entry = first_entry(index, place, one, two)
@@ -120,7 +120,7 @@ def put(index, entry, place, heap, start):  # type: ignore[no-untyped-def]
 
 @kernel(HashIndex, HashIndex, INT)
 def _copy_live(index, fresh, oldest):  # type: ignore[no-untyped-def]
-    """Enters what has not expired into an empty index that is large enough."""
+    """Copies the entries that have not expired into an empty index that is large enough."""
     for entry in range(index.words.shape[0]):
         tag = index.entries[entry, TAG]
         start = index.entries[entry, START]
@@ -135,8 +135,8 @@ def _copy_live(index, fresh, oldest):  # type: ignore[no-untyped-def]
 def mark_roots(index, oldest, live):  # type: ignore[no-untyped-def]
     """Sets live[heap] = 1 for the heaps of all entries that have not expired.
 
-    The loop has no branch, which would be foreseen badly: measured 1.5 ns for an entry, 4.3 with one; where
-    heaps are renamed 0.9, and 4.2. What has expired stands for heap 0, where there is any.
+    The loop has no branch, which would be predicted badly: measured 1.5 ns an entry, 4.3 with one; in
+    renaming heaps 0.9, and 4.2. Expired entries stand for heap 0, if there is any.
     """
     if live.size == 0:
         return

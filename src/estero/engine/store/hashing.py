@@ -12,7 +12,7 @@ from estero.engine.store.schema import counters, data, new
 
 EMPTY = -1
 MOST_AHEAD = 1 << 13
-"""Capacity is added for at most that many of the next items, so that it is seldom added."""
+"""The most further items for which capacity is added at once, so that it is added rarely."""
 
 
 @pool
@@ -46,16 +46,16 @@ def number_rows(
 ) -> int:
     """Fills numbers[i] with the number of row i of `words`, from row `first` on; returns where it stopped.
 
-    A new row gets the next number if `insert`, else the scan stops there; it also stops when the table
+    A new row gets the next number if `insert`, otherwise the scan stops there; it also stops when the table
     is full. words uint64[n, width], numbers int32[n].
     """
     return int(_number_rows(table, np.ascontiguousarray(words, np.uint64), numbers, first, insert))
 
 
 def numbered(table: KeyTable, words: NDArray[np.uint64]) -> tuple[KeyTable, NDArray[np.int32]]:
-    """The numbers int32[n] of rows uint64[n, width] of words, and the table with those that are new.
+    """The numbers int32[n] of rows uint64[n, width] of words, and the table that includes the new ones.
 
-    The table is another one if they did not fit.
+    It is another table if they did not fit.
     """
     numbers = np.empty(words.shape[0], np.int32)
     row = number_rows(table, words, numbers, insert=True)

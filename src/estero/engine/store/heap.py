@@ -19,7 +19,7 @@ from estero.engine.store.arena import NONE
 from estero.engine.store.schema import EVENTS, ROWS, count_of, counters, earlier, offsets, ref
 
 SPINE = 33
-"""Heap nodes that one insertion makes at most: a right spine of 2^31 products, the new one twice."""
+"""The most heap nodes that one insertion makes: a right spine of 2^31 products, the new one twice."""
 
 
 @pool
@@ -103,15 +103,15 @@ def heap_node(nodes, product, start, one, two):  # type: ignore[no-untyped-def]
 
 @inlined
 def inside(nodes, node, oldest):  # type: ignore[no-untyped-def]
-    """The heap itself if something of it starts at or after `oldest`, else NONE."""
+    """The heap itself if a complex event in it starts at or after `oldest`, else NONE."""
     return node if node != NONE and nodes.start[node] >= oldest else NONE
 
 
 @step
 def meld(nodes, one, two, oldest, path):  # type: ignore[no-untyped-def]
-    """The union of two heaps, without what is seen to have expired; both stay as they are.
+    """The union of two heaps, without what is seen to have expired; both remain unchanged.
 
-    Only nodes on the two right spines are made anew, at most 62. path int32[64] is scratch: the new spine,
+    Only the nodes on the two right spines are copied, at most 62. path int32[64] is scratch: the new spine,
     downwards.
     """
     height = 0
@@ -133,7 +133,7 @@ def meld(nodes, one, two, oldest, path):  # type: ignore[no-untyped-def]
 
 @kernel(Products, HeapNodes, INT, INT8S, INT8S)
 def mark_live(products, nodes, oldest, live_products, live_nodes):  # type: ignore[no-untyped-def]
-    """Sets to 1 what the live nodes reach by starts >= oldest.
+    """Sets to 1 all that live nodes reach by starts >= oldest.
 
     live_products int8[products], zeros on entry; live_nodes int8[nodes], 1 for the roots. Invariant: when
     a product or node is visited, all that refer to it have been: a product comes after the nodes that
@@ -159,9 +159,9 @@ def mark_live(products, nodes, oldest, live_products, live_nodes):  # type: igno
 
 @kernel(Products, HeapNodes, INT8S, INT8S, INT32S, INT32S)
 def move_live(products, nodes, live_products, live_nodes, moved_products, moved_nodes):  # type: ignore[no-untyped-def]
-    """Moves what is live together, in order, without expired heaps; moved_*[old] = new, int32.
+    """Compacts what is live, in order, without expired heaps; moved_*[old] = new, int32.
 
-    Only `live_nodes` says which heaps have expired: what stood in their places may be overwritten.
+    Only `live_nodes` says which heaps have expired: their places may have been overwritten.
     """
     count = products.size[0]
     node = 0

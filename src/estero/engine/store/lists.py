@@ -1,4 +1,4 @@
-"""Lists of rows, and the lists that these rows head: listed, linked anew and checked, as declared (`schema`).
+"""Lists of rows, and the lists that these rows head: listing, linking and checking, as declared (`schema`).
 
 In a snapshot the rows of a pool are in the order of their lists, and "cells.count" has the lengths of those
 of pool `cells`. Rows that are not live (`schema.ref`) or that head an empty list are left out. A row heads
@@ -33,7 +33,7 @@ Store = TypeVar("Store", bound=tuple[Any, ...])
 
 @inlined
 def take_row(rows):  # type: ignore[no-untyped-def]
-    """A row of a pool, which is free no longer; there has to be one."""
+    """Takes a free row from a pool, which must have one."""
     row = rows.free[0]
     rows.free[0] = rows.next[row]
     rows.free[1] -= 1
@@ -65,7 +65,7 @@ def follow(heads, following, rows, lengths):  # type: ignore[no-untyped-def]
 
 @kernel(INT32S, INT32S, INT32S, INT64S, INT, INT32S, INT32S)
 def follow_live(heads, following, of, event, oldest, rows, lengths):  # type: ignore[no-untyped-def]
-    """As `follow`; a list ends before the first row whose event, event[of[row]], is before `oldest`."""
+    """As `follow`, but a list ends before the first row whose event, event[of[row]], is before `oldest`."""
     total = 0
     for number in range(heads.size):
         before = total
@@ -96,7 +96,7 @@ def rows_of_lists(
 
 
 def listed(store: Any, name: str, first: NDArray[np.int32], oldest: int) -> tuple[Arrays, NDArray[np.int32]]:
-    """What is live of the lists of pool `name` of a store that begin with `first`, and their lengths."""
+    """The live rows of the lists of pool `name` that begin with `first`, and the lengths of the lists."""
     pool = getattr(store, name)
     rows, lengths = rows_of_lists(store, name, first, oldest)
     arrays: Arrays = {}
@@ -112,7 +112,7 @@ def listed(store: Any, name: str, first: NDArray[np.int32], oldest: int) -> tupl
 
 
 def lengths_without(lengths: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The lengths of lists that keep only the items that are `kept`."""
+    """The lengths of lists after removing the items that are not `kept`."""
     before = np.zeros(kept.size + 1, np.int32)
     np.cumsum(kept, out=before[1:])
     ends = np.cumsum(lengths)
@@ -121,7 +121,7 @@ def lengths_without(lengths: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDAr
 
 
 def linked(store: Store, name: str, arrays: Arrays, lengths: NDArray[Any]) -> tuple[Store, NDArray[np.int32]]:
-    """A store with what was `listed` in the place of all such lists, and their first rows; half is free."""
+    """A store with the `listed` rows in place of all such lists, and their first rows; half is free."""
     old: Any = getattr(store, name)
     size = int(lengths.sum())
     pool = new(type(old), **{**sizes_of(old), ROWS: max(old.next.size, 2 * size)})
@@ -157,9 +157,9 @@ def check_lists(
     sizes: Mapping[str, int],
     least: int = 1,
 ) -> None:
-    """Raises ValueError unless arrays are such as `listed` gives, of lists of these lengths.
+    """Raises ValueError unless the arrays are of the form returned by `listed`, of lists of these lengths.
 
-    Lists that rows head have `least` rows.
+    Lists headed by rows have at least `least` rows.
     """
     kinds = kinds_of(store)
     kind: Any = kinds[name]
@@ -179,7 +179,7 @@ def check_lists(
 
 
 def begins(lengths: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which items of lists one after the other are the first of their list."""
+    """Whether each item of concatenated lists is the first of its list."""
     first = np.zeros(int(lengths.sum()), np.bool_)
     first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
     return first

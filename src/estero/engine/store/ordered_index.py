@@ -1,11 +1,11 @@
-"""From (waiting place, 128-bit key) and an order on values to heaps: which runs wait with a value in a range.
+"""An index from (waiting place, 128-bit key) and a range of values to the heap of the runs that wait there.
 
-Beyond the PCEA paper, which leaves inequalities open. Each place and key has a search tree of the values
-that wait there, whose inner nodes carry the heap of all that is below: a range is a logarithmic number of
-subtrees, melded. The trees are changed in place; heaps are immutable, so what a query returned stays.
+This goes beyond the PCEA paper, which leaves inequalities open. Each place and key has a search tree of the
+values that wait there, whose inner nodes carry the heap of all below: a range is a logarithmic number of
+subtrees, melded. The trees are changed in place; heaps are immutable, so the result of a query stays valid.
 
-An insertion first takes out up to two leaves, of any tree, whose last event has left the window, so that
-memory follows the window without a pass over everything.
+An insertion first removes up to two leaves, of any tree, whose last event has left the window, so that memory
+follows the window without a pass over everything.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ from estero.engine.store.value_trees import (
 )
 
 LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, NOT_EQUAL, BETWEEN = range(6)
-"""How a value that waits compares with what is asked for."""
+"""How a waiting value compares with the value of a query."""
 
 ABOVE_LOW, BELOW_HIGH = 1, 2
-"""Added to BETWEEN where the range is without its lower end, without its upper one, or without both."""
+"""Added to BETWEEN if the range excludes its lower end, its upper end, or both."""
 
 
 @pool
@@ -90,7 +90,7 @@ def new_ordered_index(capacity: int) -> OrderedIndex:
 
 
 def with_capacity(index: OrderedIndex, oldest: int, insertions: int) -> OrderedIndex:
-    """The same index with capacity for `insertions`; drops keys that have left the window."""
+    """The index with capacity for `insertions`; drops keys that have left the window."""
     trees, rows, root = index.trees, index.rows, index.root
     if 2 * (trees.used[0] + insertions) > trees.words.shape[0]:
         trees = rebuilt(trees, oldest, insertions)
@@ -123,7 +123,7 @@ def binary_digits(number):  # type: ignore[no-untyped-def]
 
 @kernel(OrderedIndex, HeapNodes, INT)
 def most_nodes(index, nodes, steps):  # type: ignore[no-untyped-def]
-    """How many heap nodes the next `steps` insertions and queries make at most.
+    """The most heap nodes that the next `steps` insertions and queries make.
 
     A tree of n leaves has a height h of at most log n to the base 4/3, which is less than 2.41 times that to
     the base 2; two right spines have s nodes in all. An insertion puts a product into h heaps and rotates
@@ -190,12 +190,12 @@ def insert(index, nodes, place, one, two, value, alone, event, oldest, path):  #
 
 @step
 def query(index, nodes, place, one, two, operator, value, upper, oldest, pieces, path):  # type: ignore[no-untyped-def]
-    """The heap of what waits at (place, key) with (its value) `operator` `value`, or NONE.
+    """The heap of the runs that wait at (place, key) with (their value) `operator` `value`, or NONE.
 
-    operator: LESS … BETWEEN, or BETWEEN with what can be added to it; a range is value … upper, and nothing
-    else reads `upper`. Below what is inside the window the heap may hold what has left it. Makes at most
-    `most_nodes` nodes. pieces int64[PIECES] and path int32[64] are scratch. What starts earlier is melded
-    first: mostly what is put on top costs one node.
+    operator: LESS … BETWEEN, or BETWEEN plus flags; a range is value … upper, and no other operator reads
+    `upper`. Below runs inside the window the heap may hold expired ones. Makes at most `most_nodes` nodes.
+    pieces int64[PIECES] and path int32[64] are scratch. Earlier starts are melded first: mostly what is put
+    on top costs one node.
     """
     entry = find(index.trees, place, one, two)
     if entry == FREE or index.trees.entries[entry, LAST_ENTERED] < oldest:

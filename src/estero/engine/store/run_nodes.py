@@ -1,4 +1,4 @@
-"""Configurations of a chain automaton in flat arrays: layout, growth, leaving out (chain-CEA, run DAG)."""
+"""Configurations of a chain automaton in flat arrays: layout, growth, dropping (chain-CEA, run DAG)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from estero.engine.store.schema import EVENTS, NONE, ROWS, counters, data, ref
 class RunNodes(NamedTuple):
     """Configurations; `mark.size` is the capacity.
 
-    Nodes of runs that wait are 0 … size[0] - 1, in order of events. Those that only end are the last size[1]
-    and are forgotten once they are read.
+    Nodes of waiting runs are 0 … size[0] - 1, in order of events. Those that only end are the last size[1],
+    and are dropped once they are read.
 
     ====== ====== ================ ==================================================================
     array  dtype  shape            meaning for node i
@@ -25,8 +25,8 @@ class RunNodes(NamedTuple):
     event  int64  [rows]           its event, as a sequence number
     place  int32  [rows]           the waiting place of the runs before it, NONE where a run begins
     top    int32  [rows]           the newest entry there with its key, NONE where a run begins
-    head   int32  [rows]           the first entry from there on that it goes with
-    values uint64 [rows, d, 2]     what their attributes differ from
+    head   int32  [rows]           the first entry from there on that fits the event
+    values uint64 [rows, d, 2]     the values from which their attributes differ
     size   int64  [2]              nodes in use, at the front and at the back
     ====== ====== ================ ==================================================================
     """

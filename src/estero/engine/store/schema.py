@@ -1,4 +1,4 @@
-"""Declared columns of pools, and all that follows from them: making, growing, writing, reading, checking.
+"""Declared columns of pools, and the operations that follow: making, growing, writing, reading, checking.
 
 A *pool* is a named tuple of columns (`kernels.pool`), which declares its columns as a data class does its
 fields; a *store* is a named tuple of pools, which refer to each other by the names that they have there:
@@ -29,16 +29,16 @@ from estero.engine.kernels import kinds_of
 from estero.engine.store.checks import Arrays, need, taken, within
 
 NONE: Final = -1
-"""In place of a row: there is none."""
+"""Stands for a row where there is none."""
 
 EVENTS, ROWS, STATES = "events", "rows", "states"
-"""What integers may refer to beside pools: events, whose numbers differ in snapshots; the automaton's states.
-And the number of rows, where sizes are named."""
+"""What integers may refer to in addition to pools: events, which are renumbered in snapshots; the automaton's
+states. And the number of rows, where sizes are named."""
 
 Pool = TypeVar("Pool", bound=tuple[Any, ...])
 
 KEPT, DERIVED, SCRATCH, HEADS, NEXT, FREE, COUNTERS = range(7)
-"""What a column is for: only `KEPT` ones are written; those that are `SCRATCH` are lost when a pool grows."""
+"""The purpose of a column: only `KEPT` ones are written; `SCRATCH` ones are lost when a pool grows."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Column:
 def data(
     fill: int | None = None, *, length: str = ROWS, longer: int = 0, axes: tuple[str | int, ...] = ()
 ) -> Any:
-    """What refers to nothing."""
+    """Declares a column that refers to nothing."""
     return Column(fill=fill, length=length, longer=longer, axes=axes)
 
 
@@ -81,63 +81,63 @@ def ref(
     live: str = "",
     once: bool = False,
 ) -> Any:
-    """Rows of the pool `to`, or one of the numbers from `low` on that stand for something else.
+    """Declares rows of the pool `to`, or numbers from `low` on that stand for something else.
 
-    Rows are `live` where that column of what they refer to is an event inside the window; in a list none is
-    behind one that is not. `once`: no number is twice in a list.
+    Rows are `live` if that column of the row they refer to is an event inside the window; in a list no live
+    row comes after one that is not. `once`: no number occurs twice in a list.
     """
     return Column(to=to, low=low, fill=fill, length=length, axes=axes, live=live, once=once)
 
 
 def earlier(*, axes: tuple[str | int, ...] = ()) -> Any:
-    """Rows of the same pool before this one, or NONE."""
+    """Declares earlier rows of the same pool, or NONE."""
     return Column(low=NONE, earlier=True, axes=axes)
 
 
 def count_of(to: str, least: int = 0) -> Any:
-    """How many rows of the pool `to` something has."""
+    """Declares a number of rows of the pool `to`."""
     return Column(to=to, low=least, more=1)
 
 
 def offsets(of: str) -> Any:
-    """Where the items of a row begin in columns of the length `of`; those of the next row come after them."""
+    """Declares the first item of a row in columns of the length `of`; those of the next row come after it."""
     return Column(to=of, more=1, fill=0, longer=1)
 
 
 def derived(
     fill: int | None = None, *, counts: str = "", length: str = ROWS, axes: tuple[str | int, ...] = ()
 ) -> Any:
-    """What is worked out again from other columns, so that snapshots are without it.
+    """Declares a column computed from others, so that snapshots omit it.
 
-    `counts`: how many rows of that pool the list has that the row heads, or more.
+    `counts`: the number of rows of that pool in the list that the row heads, or more.
     """
     return Column(DERIVED, counts, fill=fill, length=length, axes=axes)
 
 
 def scratch(fill: int | None = None, *, length: str = ROWS, axes: tuple[str | int, ...] = ()) -> Any:
-    """What counts only during one step, or is worked out again when the pool grows."""
+    """Declares scratch, used during one step only or computed again when the pool grows."""
     return Column(SCRATCH, fill=fill, length=length, axes=axes)
 
 
 def heads(to: str = "") -> Any:
-    """The first row of a list of rows of pool `to`, or NONE. A row is live if something of its list is."""
+    """Declares the first row of a list of rows of pool `to`, or NONE. A row is live if one of its list is."""
     return Column(HEADS, to, NONE, fill=NONE)
 
 
 def own() -> Any:
-    """The next row of the list that a row is in, or of the free rows, or NONE."""
+    """Declares the next row of the list that a row is in, or of the free rows, or NONE."""
     return Column(NEXT)
 
 
 def free_rows(*further: str) -> Any:
-    """The first free row, how many there are, and what else is counted: from 1 on."""
+    """Declares the first free row, how many there are, and further counters: from 1 on."""
     return Column(FREE, names=further)
 
 
 def counters(*names: str) -> Any:
-    """How many rows are in use, items of columns of other lengths, or other things.
+    """Declares the number of rows in use, of items of columns of other lengths, and other counters.
 
-    What has an empty name is counted from 0 when the pool has grown.
+    A counter with an empty name is reset to 0 when the pool grows.
     """
     return Column(COUNTERS, names=names or (ROWS,))
 
@@ -153,7 +153,7 @@ def columns_of(kind: type[Any]) -> dict[str, Column]:
 def new(kind: type[Pool], rows: int = 0, **sizes: int) -> Pool:
     """An unused pool with `rows` rows, or a store of such pools.
 
-    `sizes` are further ones that declarations name, and the rows of those pools of a store that have others.
+    `sizes` are further sizes that declarations name, and the rows of those pools of a store that have others.
     """
     declared, lengths = columns_of(kind), {**sizes, ROWS: rows}
     return kind(
@@ -205,7 +205,7 @@ def sizes_of(pool: Any) -> dict[str, int]:
 
 
 def _in_use(pool: Any) -> dict[str, int]:
-    """The sizes of a pool without what is behind all that is in use."""
+    """The sizes of a pool reduced to what is in use."""
     sizes = sizes_of(pool)
     for name, column in columns_of(type(pool)).items():
         if column.role == COUNTERS:
@@ -231,7 +231,7 @@ def grown(pool: Pool, **sizes: int) -> Pool:
 
 
 def _link_free(pool: Any, bigger: Any) -> None:
-    """Links the rows of a pool that has grown as they were, and those that are new before the free ones."""
+    """Links the rows of a grown pool as they were, and the new ones before the free ones."""
     old = pool.next.size
     bigger.next[:old] = pool.next
     bigger.next[-1] = pool.free[0]
@@ -249,7 +249,7 @@ def with_free(pool: Pool, rows: int, ahead: int = 0) -> Pool:
 
 
 def with_sizes(pool: Pool, **sizes: int) -> Pool:
-    """The pool, or one that is larger where its sizes are less than these: twice as large as that."""
+    """The pool, or one twice as large as these sizes if some of its own are less."""
     known = sizes_of(pool)
     larger = {name: 2 * size for name, size in sizes.items() if size > known[name]}
     return grown(pool, **larger) if larger else pool
@@ -265,7 +265,7 @@ def picked(pool: Pool, kept: NDArray[np.intp] | slice, rows: int) -> Pool:
 
 
 def drop_first(pool: Any, first: Mapping[str, int], name: str) -> None:
-    """Leaves out the rows of pool `name` before first[name], to which no others refer, and renumbers these.
+    """Drops the rows of pool `name` before first[name], to which no others refer, and renumbers these.
 
     All columns have one length. References to rows that other pools leave out are renumbered likewise.
     """
@@ -286,14 +286,14 @@ def drop_first(pool: Any, first: Mapping[str, int], name: str) -> None:
 
 
 def kept_columns(kind: type[Any], name: str) -> Iterator[tuple[str, str, Column]]:
-    """What is written of pool `name`: the array, the field and the declaration of each column."""
+    """The columns of pool `name` that are written: the array, the field and the declaration of each."""
     for field, column in columns_of(kind).items():
         if column.role == KEPT:
             yield f"{name}.{field}", field, column
 
 
 def written(pool: Any, name: str, events: NDArray[np.int64]) -> Arrays:
-    """What is in use of a pool, in terms of the ascending `events` that are kept."""
+    """The part of a pool that is in use, in terms of the ascending `events` that are kept."""
     in_use = _in_use(pool)
     arrays = {}
     for array, field, column in kept_columns(type(pool), name):
@@ -303,14 +303,14 @@ def written(pool: Any, name: str, events: NDArray[np.int64]) -> Arrays:
 
 
 def count_written(kind: type[Any], name: str, arrays: Arrays) -> int:
-    """How many rows of a pool were written."""
+    """The number of rows of a pool that were written."""
     columns = kept_columns(kind, name)
     first = next(array for array, _, column in columns if column.length == ROWS and not column.longer)
     return int(arrays[first].shape[0])
 
 
 def read(kind: type[Pool], name: str, arrays: Arrays, least: int) -> Pool:
-    """A pool with what was written of it, twice as large, and with at least `least` rows."""
+    """A pool with the written rows, twice as large, and with at least `least` rows."""
     in_use: dict[str, int] = {}
     sizes: dict[str, int] = {}
     for array, _, column in kept_columns(kind, name):
@@ -333,7 +333,7 @@ def put(pool: Any, name: str, arrays: Arrays) -> None:
 
 
 def check(kind: type[Pool], name: str, arrays: Arrays, sizes: Mapping[str, int]) -> Any:
-    """The columns that were written of a pool, as a named tuple in which those that were not are None.
+    """The written columns of a pool, as a named tuple in which the others are None.
 
     Raises ValueError unless each has its type and shape and refers to what is there. `sizes` are those of the
     pools and other things that columns refer to, and of their axes.

@@ -31,7 +31,7 @@ class Cells(NamedTuple):
 
 @inlined
 def bottom(arena, event):  # type: ignore[no-untyped-def]
-    """A node for the runs that start at `event` and have marked nothing yet."""
+    """Makes a node for the runs that start at `event` and have marked nothing yet."""
     node = arena.size[0]
     arena.kind[node] = BOTTOM
     arena.left[node] = NONE
@@ -44,7 +44,7 @@ def bottom(arena, event):  # type: ignore[no-untyped-def]
 
 @inlined
 def output(arena, marks, event, rest):  # type: ignore[no-untyped-def]
-    """`event` marked with label set `marks`, after `rest` (NONE: the complex event starts here)."""
+    """Makes a node for `event` with label set `marks`, after `rest` (NONE: the complex event starts here)."""
     node = arena.size[0]
     arena.kind[node] = marks
     arena.left[node] = rest
@@ -99,7 +99,7 @@ def choice(arena, kind, newer, older, last):  # type: ignore[no-untyped-def]
 
 @inlined
 def height(arena, node):  # type: ignore[no-untyped-def]
-    """Of a tree of choices; 0 for everything else."""
+    """The height of a tree of choices; 0 for everything else."""
     return max(0, PREFER - arena.kind[node])
 
 
@@ -107,9 +107,9 @@ def height(arena, node):  # type: ignore[no-untyped-def]
 def newer(arena, node, older, last):  # type: ignore[no-untyped-def]
     """`older` for windows that begin at or before event `last`, `node` for others; at most three new nodes.
 
-    What is put in front one after the other becomes a skew-binary list (Okasaki, Purely Functional Data
+    Nodes put in front one after the other become a skew-binary list (Okasaki, Purely Functional Data
     Structures, 9.3), so that the way to any window is logarithmic: a chain of choices of kind PREFER, each
-    with a complete tree on its left; the first two of these become one where they are equally high.
+    with a complete tree on its left; the first two are joined if they are equally high.
     """
     if node == older:
         return older
@@ -134,7 +134,7 @@ def new_cell(cells, node, following):  # type: ignore[no-untyped-def]
 
 @step
 def free_list(cells, head):  # type: ignore[no-untyped-def]
-    """Gives the cells of a list back."""
+    """Frees the cells of a list."""
     while head != NONE:
         following = cells.next[head]
         give_back(cells, head)
@@ -176,9 +176,9 @@ def merge(arena, cells, head, oldest, scratch):  # type: ignore[no-untyped-def]
 
 @inlined
 def insert_behind(arena, cells, head, node):  # type: ignore[no-untyped-def]
-    """Puts a safe node into its place behind the head; needs start[node] <= start of the head's node.
+    """Inserts a safe node behind the head; needs start[node] <= start of the head's node.
 
-    Where a cell of equal max_start stands there already, the two are united.
+    If there is a cell of equal max_start already, the two are united.
     """
     start = arena.start[node]
     before = head

@@ -1,10 +1,10 @@
 """Search trees of values whose nodes carry heaps: balance, insertion of one product, removal, ranges.
 
-Leaf-oriented and weight-balanced (<3, 2>, Hirai and Yamamoto 2011), so that every update is
-polylogarithmic, not only many of them together. Trees are changed in place, heaps never. What expires in
-a heap need not be deleted, because nothing of it is ever visited; leaves are, in the order of the queue.
+The trees are leaf-oriented and weight-balanced (<3, 2>, Hirai and Yamamoto 2011), so that every single update
+is polylogarithmic. Trees are changed in place, heaps never. What expires in a heap need not be deleted,
+because it is never visited again; leaves are deleted, in the order of the queue.
 
-`index` is an ordered_index.OrderedIndex in all that follows, `path` int32[64] scratch of a meld.
+Below, `index` is always an ordered_index.OrderedIndex, and `path` int32[64] is scratch of a meld.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ USED, FREE_ROW, FREE_ROWS, TREES, FREE_TREE, EARLIEST, LATEST = range(7)
 ones, first and last leaf of the queue."""
 
 PIECES = 160
-"""Subtrees that make up the answer to a query at most: two ways down a tree of 2^31 leaves."""
+"""The most subtrees that make up the answer to a query: two ways down a tree of 2^31 leaves."""
 
 SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
 
 _EMPTY = -1
 
 ROOTS = -2
-"""Less the number of a tree: what stands for the parent of its root."""
+"""`ROOTS` minus the number of a tree stands for the parent of its root."""
 
 _HEAVY, _DOUBLE = 3, 2
 
 
 @inlined
 def free_row(index, row):  # type: ignore[no-untyped-def]
-    """Gives a row back."""
+    """Frees a row."""
     index.rows[row, START] = _EMPTY
     index.rows[row, LEFT] = index.sizes[FREE_ROW]
     index.sizes[FREE_ROW] = row
@@ -49,7 +49,7 @@ def free_row(index, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def new_row(index):  # type: ignore[no-untyped-def]
-    """A row to be filled."""
+    """Takes a free row."""
     row = index.sizes[FREE_ROW]
     if row == NONE:
         row = index.sizes[USED]
@@ -62,7 +62,7 @@ def new_row(index):  # type: ignore[no-untyped-def]
 
 @inlined
 def new_tree(index):  # type: ignore[no-untyped-def]
-    """The number of an empty tree."""
+    """Makes an empty tree; returns its number."""
     tree = index.sizes[FREE_TREE]
     if tree == NONE:
         tree = index.sizes[TREES]
@@ -74,7 +74,7 @@ def new_tree(index):  # type: ignore[no-untyped-def]
 
 @inlined
 def unqueue(index, leaf):  # type: ignore[no-untyped-def]
-    """Takes a leaf out of the queue."""
+    """Removes a leaf from the queue."""
     rows = index.rows
     earlier = rows[leaf, EARLIER]
     later = rows[leaf, LATER]
@@ -90,7 +90,7 @@ def unqueue(index, leaf):  # type: ignore[no-untyped-def]
 
 @inlined
 def queue(index, leaf, event):  # type: ignore[no-untyped-def]
-    """Puts a leaf at the end of the queue."""
+    """Appends a leaf to the queue."""
     rows = index.rows
     latest = index.sizes[LATEST]
     rows[leaf, LAST] = event
@@ -105,7 +105,7 @@ def queue(index, leaf, event):  # type: ignore[no-untyped-def]
 
 @inlined
 def replace(index, old, new):  # type: ignore[no-untyped-def]
-    """Puts row `new` where row `old` is: below its parent, or at the root of its tree."""
+    """Puts row `new` in place of row `old`: below its parent, or at the root of its tree."""
     rows = index.rows
     parent = rows[old, PARENT]
     rows[new, PARENT] = parent
@@ -152,9 +152,9 @@ def _meld_rows(index, nodes, one, two, oldest, path):  # type: ignore[no-untyped
 
 @step
 def balance_up(index, nodes, child, difference, oldest, path):  # type: ignore[no-untyped-def]
-    """Weighs and balances from the parent of `child` to the root, after `difference` leaves more there.
+    """Updates and balances the rows from the parent of `child` to the root, with `difference` more leaves.
 
-    A sibling is weighed by its parent, so that only the rows on the way are read.
+    A sibling's weight is known by its parent, so that only the rows on the way are read.
     """
     rows = index.rows
     row = rows[child, PARENT]
@@ -176,7 +176,7 @@ def balance_up(index, nodes, child, difference, oldest, path):  # type: ignore[n
 
 @step
 def remove(index, nodes, leaf, oldest, path):  # type: ignore[no-untyped-def]
-    """Takes out a leaf that holds nothing inside the window; no heap above it changes by that."""
+    """Removes a leaf that holds nothing inside the window; no heap above it changes by that."""
     rows = index.rows
     unqueue(index, leaf)
     parent = rows[leaf, PARENT]

@@ -1,8 +1,8 @@
 """Runs that are only counted: numbers take the place of a compact set.
 
-Runs of a partition that are in one state go on alike. So for each state the number of its runs is all that
-has to be known where there is no window, and with one also what leaves it. Where an end counts once, however
-much ends there, it is the latest start: that run is the last to leave the window.
+Runs of a partition that are in one state have the same continuations. So without a window, the number of runs
+is all that must be known for each state; with one, also what leaves it. If each end counts only once, it is
+the latest start: that run is the last to leave the window.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from estero.engine.tally.totals import Counts, EndCounts, NoTotalError, OpenRunC
 from estero.errors import LimitExceeded
 
 _MOST_STATES = 32
-"""So many states have their rows worked out ahead, at most."""
+"""The most states whose rows are computed ahead."""
 
 
 class CountedRuns(PlainRuns):
-    """See `Runs`. Two roots without nodes, at the first and the last event loaded, stand for all that ends.
+    """See `Runs`. Two roots without nodes, at the first and the last event loaded, stand for all results.
 
-    Raises NoTotalError where a compact set has to tell the total.
+    Raises NoTotalError if only a compact set can give the total.
     """
 
     cursor_kind: ClassVar[Any] = automaton_cursor_of()
@@ -47,7 +47,7 @@ class CountedRuns(PlainRuns):
         self._order: Order | None = None
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`: all that is loaded is counted."""
+        """See `Runs`. Counts all that is loaded."""
         if last == 0:
             return DONE
         first = int(self._cursor.first)
@@ -57,13 +57,13 @@ class CountedRuns(PlainRuns):
         return DONE
 
     def _known_moves(self) -> Moves:
-        """The moves of all classes that there are."""
+        """The moves of all known classes."""
         classes = int(self._classes.size[0])
         if self._moves is None or self._moves.first.size <= classes:
             builder = self._builder
             try:
                 complete = builder.complete(classes, _MOST_STATES)
-            except LimitExceeded:  # which runs that are open may never reach
+            except LimitExceeded:  # which open runs may never reach
                 complete = False
             self._moves = moves_of(builder.tables, self._like_states(), classes) if complete else None
             self._order = None if self._moves is None else order_of_moves(self._moves, builder.tables)
@@ -73,7 +73,7 @@ class CountedRuns(PlainRuns):
         return self._moves
 
     def _like_states(self) -> list[int]:
-        """For each state the first one from which runs go on alike: accepted runs differ in that alone."""
+        """The first state with the same continuations as each state: accepted runs differ in that alone."""
         automaton = self._automaton
         if not isinstance(automaton, KnowsFutures):
             return list(range(self.states))
@@ -91,6 +91,6 @@ class CountedRuns(PlainRuns):
         return np.full(arrays["opened"].size, NONE, np.int32)
 
     def snapshot(self, oldest: int) -> Snapshot:
-        """Raises ValueError: nobody can go on from numbers that nobody has read."""
+        """Raises ValueError: nothing can continue from numbers that were never read."""
         del oldest
         raise ValueError("runs that are only counted have no compact set, and so no snapshot")

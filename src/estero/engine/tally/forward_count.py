@@ -1,7 +1,8 @@
-"""Counts of what ends at each event where there is no window: open runs are counted by partition and state.
+"""Counts of complex events at each event without a window: open runs are counted by partition and state.
 
-No run ends but by its automaton, so an event costs what its class changes, and nothing before it is looked at
-again. In words only: `Tally` goes back to all events where they do not hold a count.
+Runs end only by their automaton, so the cost of an event is that of the changes of its class, and earlier
+events are not read again. Only words are counted: `Tally` goes back to all events if words do not hold a
+count.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FEWEST = 64
 
 
 class ForwardCounts:
-    """The runs that are open by partition and state, and how many complex events the last ends had."""
+    """The open runs by partition and state, and the numbers of complex events at the last ends."""
 
     def __init__(self, builder: TableBuilder) -> None:
         self._builder = builder
@@ -43,7 +44,7 @@ class ForwardCounts:
         return self.first + self._exact.size
 
     def push(self, event_class: NDArray[np.int32], partition: NDArray[np.uint64]) -> None:
-        """The next events: class int32[n], partition uint64[n, 2]; their counts replace those before them."""
+        """Counts the next events: class int32[n], partition uint64[n, 2]; replaces the previous counts."""
         self.first = self.next
         self._keys, numbers = numbered(self._keys, partition)
         self._make_place()
@@ -55,12 +56,12 @@ class ForwardCounts:
         _count_forward(self._builder.tables, event_class, numbers, *opened, self._exact, self._rough)
 
     def between(self, first: int, last: int) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """How many complex events end at events `first` … `last - 1`, exact and rough."""
+        """The number of complex events that end at events `first` … `last - 1`, exact and rough."""
         here = slice(first - self.first, last - self.first)
         return self._exact[here], self._rough[here]
 
     def _make_place(self) -> None:
-        """Has a row for each partition, and a column for each state."""
+        """Ensures a row for each partition, and a column for each state."""
         known, states = self._keys.words.shape[0], self._builder.states
         rows, columns = self._open.exact.shape
         if known > rows or states > columns:
@@ -72,7 +73,7 @@ class ForwardCounts:
 
 @kernel(Tables, INT32S, INT32S, Ways, SavedWays, INT32S, UINT64S, FLOATS)
 def _count_forward(tables, classes, partitions, opened, saved, touched, exact, rough):  # type: ignore[no-untyped-def]
-    """Counts at each event what ends there, and then moves the runs of its partition.
+    """Counts the complex events that end at each event, and then moves the runs of its partition.
 
     opened [partitions, S] counts the open runs by state, saved [S] and touched int32[S] are scratch; fills
     exact uint64[n], which is right where rough float64[n] is below FITS.

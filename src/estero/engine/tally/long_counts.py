@@ -1,12 +1,12 @@
-"""How many complex events a plain automaton finds, exactly, whatever their number (docs/architecture.md).
+"""Exact numbers of complex events of a plain automaton, of any size (docs/architecture.md).
 
-The complex events that end in a block of events and start before it are, for each state p at the last event
-of the starts and each state q at the first event of the ends, so many ways to get to p, times so many from q
-to the end: one matrix, whichever events lie between. Where the window cuts the starts off, later ends have
-later starts: a staircase. It is halved until a block is all inside or all outside the window, or so short
-that words hold its counts; two halves are put together by one product with the ways over a block. So w events
-take O(log w) products of numbers of each length up to that of the answer: O(M(b) log w) for answers of b
-bits, where counting each end by itself takes b bits for every event.
+For the complex events that end in a block of events and start before it, consider each state p at the last
+event of the starts and each state q at the first event of the ends: their number is the number of ways to get
+to p times that from q to the end, given one matrix for the events between. Where the window cuts the starts
+off, later ends have later starts: a staircase. It is halved until a block is entirely inside or outside the
+window, or so short that words hold its counts; two halves are combined by one product with the ways over a
+block. So w events take O(log w) products of numbers of each length up to that of the answer: O(M(b) log w)
+for answers of b bits, whereas counting each end separately takes b bits for every event.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from estero.engine.tally.sliding_count import Line, Window, count_ends, look_ahe
 from estero.engine.walk.counter import FITS
 
 Matrix = NDArray[Any]
-"""Of Python integers."""
+"""A matrix of Python integers."""
 
 _FEW_STATES = 12
 _BLOCK = 256
-"""Events of the longest pair of blocks whose counts are tried as words."""
+"""The number of events of the longest pair of blocks whose counts are tried as words."""
 _HALF = FITS**0.5
-"""Where a block has fewer ways, those over it and one like it fit words."""
+"""If a block has fewer ways, those over it and another like it fit words."""
 _PATIENCE = 32
-"""So many more blocks that fit than that do not make twice as long ones worth a try."""
+"""The surplus of blocks that fit over those that do not at which blocks of twice the length are tried."""
 
 
 class LongCounts:
-    """Counts over one line of events, which is read only; blocks that were multiplied are remembered.
+    """Counts over one line of events, which is only read; block products are remembered.
 
-    Events have numbers, and `base` is that of the first one: a line may go on, and lose what no later window
-    reaches.
+    Events have numbers, and `base` is that of the first one: a line may be extended, and lose what no later
+    window reaches.
     """
 
     states: int
@@ -50,7 +50,7 @@ class LongCounts:
         self._ways: dict[tuple[int, int], Matrix] = {}
 
     def go_on(self, tables: Tables, line: Line, base: int) -> None:
-        """The same events in a longer line, from event number `base` on."""
+        """Replaces the line by a longer one, from event number `base` on."""
         self._tables, self._line = tables, line
         if base > self._base:
             self._base = base
@@ -59,14 +59,14 @@ class LongCounts:
             self._ways = {block: ways for block, ways in self._ways.items() if block[0] >= base}
 
     def total(self, first: int, last: int) -> int:
-        """The complex events that end at one of the events first … last - 1, which have one partition."""
+        """The number of complex events that end at the events first … last - 1, which have one partition."""
         if first == last:
             return 0
         before = self._across(self._oldest(first), first, first, last)
         return self._within(first, last) + _trace(before)
 
     def _within(self, first: int, last: int) -> int:
-        """The complex events that start and end in a block."""
+        """The number of complex events that start and end in a block."""
         known = self._inside.get((first, last))
         if known is None:
             known = self._inside[first, last] = self._counted_within(first, last)
@@ -88,7 +88,7 @@ class LongCounts:
         return self._within(first, middle) + self._within(middle, last) + _trace(across)
 
     def _across(self, first: int, middle: int, begin: int, end: int) -> Matrix | None:
-        """Of the complex events that start in one block and end in a later one: their ways on both sides.
+        """The ways on both sides of the complex events that start in one block and end in a later one.
 
         Starts first … middle - 1, ends begin … end - 1. Row p, column q: the ways to state p before `middle`
         times those from q at `begin`, summed over all pairs in one window; None where there are none.
@@ -104,7 +104,7 @@ class LongCounts:
         return self._stairs[block]
 
     def _staircase(self, first: int, middle: int, begin: int, end: int) -> Matrix:
-        """`_across` where each start and each end has something to go with."""
+        """`_across` if each start and each end has a counterpart."""
         if self._oldest(end - 1) <= first:
             return np.outer(self._over(first, middle)[-1, :-1], self._over(begin, end)[:-1, -1])
         starts, ends = middle - first, end - begin
@@ -126,7 +126,7 @@ class LongCounts:
         return ways
 
     def _in_words(self, first: int, middle: int, begin: int, end: int, length: int) -> Matrix | None:
-        """`_across` for short blocks, None where it passes words."""
+        """`_across` for short blocks, None if words do not hold it."""
         window = self._window
         first, middle, begin, end = (number - self._base for number in (first, middle, begin, end))
         rows = np.maximum(self._line.oldest[begin:end], first) - first
@@ -142,8 +142,8 @@ class LongCounts:
     def _over(self, first: int, last: int) -> Matrix:
         """The ways over a block.
 
-        Row p < S, column q < S: from state p before it to q after it. Row S: of the runs that start in it.
-        Column S: to complex events that end in it.
+        Row p < S, column q < S: from state p before it to q after it. Row S: for the runs that start in it.
+        Column S: for the complex events that end in it.
         """
         known = self._ways.get((first, last))
         if known is not None:
@@ -159,7 +159,7 @@ class LongCounts:
         return ways
 
     def _short(self, first: int, last: int) -> Matrix | None:
-        """`_over` for a short block, None where it passes words."""
+        """`_over` for a short block, None if words do not hold it."""
         window = self._window
         with np.errstate(over="ignore", invalid="ignore"):
             look_ahead(self._tables, self._line, first - self._base, last - self._base, window)
@@ -176,16 +176,16 @@ class LongCounts:
         return int(self._line.oldest[number - self._base]) + self._base
 
     def _fit(self, rough: NDArray[np.float64], length: int) -> bool:
-        """Whether words hold the counts of a block of so many events."""
+        """Whether words are expected to hold the counts of a block of that many events."""
         fits = bool(rough.max() < FITS)
         self._learn(fits, length)
         return fits
 
     def _learn(self, fits: bool, length: int) -> None:
-        """Only shorter blocks are tried where more of the longest ones do not fit than do.
+        """Learns from a block: only shorter ones are tried if most of the longest ones do not fit.
 
-        One alone says little: of blocks of 128 events with 0.3 bits each, one in a thousand is too long, and
-        halves of all would take 1.6 times as long.
+        A single one says little: of blocks of 128 events with 0.3 bits each, one in a thousand is too long,
+        and halving all of them would take 1.6 times as long.
         """
         if 4 * length > 3 * self._longest:
             self._margin += 1 if fits else -1
@@ -196,7 +196,7 @@ class LongCounts:
 
 
 def _times(one: Matrix, two: Matrix) -> Matrix:
-    """The product; of many states those that one side does not reach cost nothing."""
+    """The product of matrices; states that one side does not reach cost nothing."""
     if one.shape[1] > _FEW_STATES:
         kept = (one != 0).any(axis=0) & (two != 0).any(axis=1)
         kept[0] = True  # an empty product would be of floats
@@ -206,11 +206,11 @@ def _times(one: Matrix, two: Matrix) -> Matrix:
 
 
 def _trace(ways: Matrix | None) -> int:
-    """The ways whose both sides meet in one state."""
+    """The number of ways whose two sides meet in one state."""
     return 0 if ways is None else sum(ways.diagonal().tolist())
 
 
 def _middle(first: int, last: int) -> int:
-    """The place inside a block that the highest power of two divides: blocks of many calls are the same."""
+    """The place inside a block that the highest power of two divides, so that calls share their blocks."""
     lowest = (first ^ (last - 1)).bit_length() - 1
     return ((last - 1) >> lowest) << lowest

@@ -1,4 +1,4 @@
-"""What the runs of each state do at events of each class, where all rows of a small automaton are known."""
+"""The moves of the runs in each state at events of each class, if all rows of a small automaton are known."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Moves(NamedTuple):
     """The moves of class c are first[c] … first[c + 1] - 1, int32: from `source` to `target`.
 
     State 0 stands for the run that begins with the event, and `end`, behind all states, for what ends.
-    `emptied` int64 is -1 where instead a state, its own target, is left by all of its runs. They are in such
-    an order that what moves into a state stays there until the next event; runs that stay have no move.
+    `emptied` int64 is -1 if instead all of its runs leave a state, which is its own target. The order is such
+    that runs that move into a state stay there until the next event; runs that stay have no move.
     """
 
     first: NDArray[np.int32]
@@ -33,9 +33,9 @@ class Moves(NamedTuple):
 
 
 def moves_of(tables: Tables, like: Sequence[int], classes: int) -> Moves | None:
-    """The moves of so many classes; None where runs change places within one class.
+    """The moves of a number of classes; None if runs swap places within one class.
 
-    Runs in a state go on as those in the first state that is `like` it, and are counted there.
+    Runs in a state continue as those in the first state that is `like` it, and are counted there.
     """
     states = len(like)
     targets = {
@@ -82,7 +82,7 @@ def moves_of(tables: Tables, like: Sequence[int], classes: int) -> Moves | None:
 
 
 def order_of_moves(moves: Moves, tables: Tables) -> Order | None:
-    """The order of states that all wait for each other, as sums need it; None where they do not."""
+    """The order of states that all wait for each other, as sums need it; None if they do not."""
     if (moves.source == moves.target).any():
         return None
     into: dict[int, set[int]] = {moves.end: set()}
@@ -103,7 +103,7 @@ def order_of_moves(moves: Moves, tables: Tables) -> Order | None:
 
 
 def _targets(tables: Tables, state: int, event_class: int, end: int) -> list[int]:
-    """Where runs of a state get by one event, each as often as there are ways."""
+    """The states that runs of a state reach by one event, each as often as there are ways."""
     row = int(tables.row_of[state, event_class]) if tables.continues[state] else DEAD
     if row == IDLE:
         return [state] if state else []

@@ -1,13 +1,13 @@
-"""The transition counts of a deterministic automaton: in how many ways runs get from one event to another.
+"""The transition counts of a deterministic automaton: the number of ways of runs from one event to another.
 
-The runs that start in the window [s, j] are those that started in [s, m] and went on from m to j, and
-those that started after m. The first are a vector, kept for every s (`front`), times one matrix of ways
-from m to j (`through`); the second is a vector, its last row. When s passes m, m becomes j - 1 and the front
-is worked out backwards. Each event takes part in one such turn, so an event costs O(states × changed rows)
-whatever the window: sliding-window aggregation by two stacks. Measured with every event relevant and a window
-of 10,000: 44 µs per event on the compact set, 0.2 this way.
+The runs that start in the window [s, j] are those that started in [s, m] and continued from m to j, and those
+that started after m. The first are a vector, kept for every s (`front`), times one matrix of ways from m to j
+(`through`); the second is a vector, its last row. When s passes m, m becomes j - 1 and the front is computed
+backwards. Each event takes part in one such turn, so an event costs O(states × changed rows) whatever the
+window: sliding-window aggregation by two stacks. Measured with every event relevant and a window of 10,000:
+44 µs per event on the compact set, 0.2 this way.
 
-What does not fit words is left to `long_counts`, which takes fronts and what is ahead from here.
+Counts that do not fit words are left to `long_counts`, which takes over fronts and what is ahead from here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from estero.engine.runs.run_cea import DEAD, IDLE, MISSING, Tables
 
 @pool
 class Ways(NamedTuple):
-    """Counts, twice: `exact` uint64 wraps around, `rough` float64 says whether it did; same shape."""
+    """Counts in two forms: `exact` uint64 wraps around, `rough` float64 says whether it did; same shape."""
 
     exact: Grid[np.uint64]
     rough: Grid[np.float64]
@@ -31,7 +31,7 @@ class Ways(NamedTuple):
 
 @pool
 class SavedWays(NamedTuple):
-    """The same for one row."""
+    """The ways of one row."""
 
     exact: NDArray[np.uint64]
     rough: NDArray[np.float64]
@@ -63,7 +63,7 @@ class Line(NamedTuple):
 
 
 def ways(rows: int, columns: int) -> Ways:
-    """Zeros."""
+    """Zero ways."""
     return Ways(np.zeros((rows, columns), np.uint64), np.zeros((rows, columns)))
 
 
@@ -98,13 +98,13 @@ def changed_states(tables, event_class, touched):  # type: ignore[no-untyped-def
 
 @inlined
 def target_of(tables, row, edge):  # type: ignore[no-untyped-def]
-    """Where a row leads by one of its edges, or, for the number before its first edge, by skipping."""
+    """The target of one of a row's edges or, for the number before its first edge, of skipping."""
     return tables.skip[row] if edge < tables.first[row] else tables.edge_target[edge]
 
 
 @inlined
 def accepting_ways(tables, row):  # type: ignore[no-untyped-def]
-    """In how many ways a row enters an accepting state."""
+    """The number of ways in which a row enters an accepting state."""
     ways = 0
     for edge in range(tables.first[row] - 1, tables.first[row + 1]):
         target = target_of(tables, row, edge)
@@ -115,7 +115,7 @@ def accepting_ways(tables, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def start_anew(through):  # type: ignore[no-untyped-def]
-    """Through becomes the ways over no event: one from each state to itself."""
+    """Resets `through` to the ways over no event: one from each state to itself."""
     for origin in range(through.exact.shape[0]):
         for state in range(through.exact.shape[1]):
             through.exact[origin, state] = 1 if origin == state else 0
@@ -124,7 +124,7 @@ def start_anew(through):  # type: ignore[no-untyped-def]
 
 @inlined
 def add_targets(tables, row, through, origin, exact, rough):  # type: ignore[no-untyped-def]
-    """Adds the ways from an origin to where a row leads."""
+    """Adds the ways from an origin to the targets of a row."""
     for edge in range(tables.first[row] - 1, tables.first[row + 1]):
         target = target_of(tables, row, edge)
         if target != DEAD:
@@ -133,7 +133,7 @@ def add_targets(tables, row, through, origin, exact, rough):  # type: ignore[no-
 
 @step
 def step_through(tables, event_class, window):  # type: ignore[no-untyped-def]
-    """Through := through × transitions of the class, and the new run among the runs after m.
+    """Through := through × transitions of the class, plus the new run among the runs after m.
 
     A missing row counts as dead: only runs that have left the window can be in such a state.
     """

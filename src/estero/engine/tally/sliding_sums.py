@@ -1,13 +1,12 @@
-"""Counts in a window by sums: what starts adds its ways, and what leaves the window takes them back.
+"""Counts in a window by sums: a start adds its ways, and subtracts them when it leaves the window.
 
-Where a run waits in each of its states and never comes back to one, an event of some class is a matrix of
-ways that is the identity and something above it; so it has an inverse, of integers, and all is right modulo
-2^64.
-With Q the product of the matrices up to now, a start s of earlier ways u(s) has u(s) Q(s)^-1 Q now: kept is
-u(s) Q(s)^-1, from which what it has to take back follows when it leaves. An event costs a few rows of these
-matrices, whatever the window, and the two stacks of `sliding_count` are not turned.
+If a run waits in each of its states and never returns to one, the matrix of ways of a class is the identity
+plus entries above the diagonal; so it has an inverse, of integers, and all is correct modulo 2^64. With Q the
+product of the matrices up to now, a start s with earlier ways u(s) has u(s) Q(s)^-1 Q now: u(s) Q(s)^-1 is
+kept, from which follows what it has to subtract when it leaves. An event costs a few rows of these matrices,
+whatever the window, and the two stacks of `sliding_count` are not turned.
 
-It is asked only where a window is too short for 2^62 complex events to end at one place.
+It is used only if a window is too short for 2^62 complex events to end at one place.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from estero.engine.runs.run_cea import DEAD, Tables
 from estero.engine.tally.sliding_count import Line, accepting_ways, target_of
 
 _MOST_STATES = 10
-"""With more states matrices cost more than turning the stacks."""
+"""The most states; with more, matrices cost more than turning the stacks."""
 _WORD = 2.0**62
 
 
@@ -41,9 +40,9 @@ class Sums(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The states, those first that runs reach last: int32[S]; the most edges of a run, and of one event.
+    """The states, those that runs reach last first: int32[S]; the most edges of a run, and of one event.
 
-    Of these the last is at the end, unless a run can accept where it only waits (`chosen` are the others).
+    The last of these is at the end, unless a run can accept where it only waits (`chosen` are the others).
     """
 
     states: NDArray[np.int32]
@@ -57,7 +56,7 @@ class Order(NamedTuple):
 
 
 def order_of(tables: Tables, states: int) -> Order | None:
-    """The order of an automaton's states, as far as it is known; None where sums do not serve."""
+    """The order of an automaton's states, as far as it is known; None if sums are not possible."""
     if states > _MOST_STATES:
         return None
     into: dict[int, set[int]] = {state: set() for state in range(states)}

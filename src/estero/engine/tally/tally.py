@@ -1,8 +1,8 @@
-"""Counts by end of a plain automaton, without looking at the compact set: in words, and beyond.
+"""Counts by end for a plain automaton, without reading the compact set: in words, and beyond.
 
-Remembers the class, partition and window of each event that still matters. Partitions are laid one after the
-other in a line, where the window of an event never reaches back into another partition: so all are counted
-at once. That goes through the window before the ends that are asked about; so ask about many at once.
+The tally remembers the class, partition and window of each event that still matters. Partitions are laid one
+after the other in a line, where the window of an event never reaches back into another partition: so all are
+counted at once. Counting goes through the window before the requested ends; so request many at once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from estero.engine.walk.counter import FITS
 from estero.engine.walk.matches import offsets_of, places_of
 
 _FEWEST = 1 << 16
-"""So many events are counted at once, or as many as the window has before them."""
+"""The number of events that are counted at once, or as many as the window has before them."""
 _LONGEST = 1 << 18
-"""Events of a window for which sums are kept at most."""
+"""The most events of a window for which sums are kept."""
 _FEW = 32
-"""Events of a partition in the window: measured with 10 of them, a tally took 300 ns an event more."""
+"""The number of events of a partition in the window below which a tally is slow: measured with 10 of them, it
+took 300 ns an event more.
+"""
 
 
 class Stretch(NamedTuple):
@@ -39,28 +41,28 @@ class Stretch(NamedTuple):
     oldest: NDArray[np.int64]
 
     def part(self, rows: slice) -> Stretch:
-        """Some of the events."""
+        """A slice of the events."""
         return Stretch(self.event_class[rows], self.partition[rows], self.oldest[rows])
 
 
 class _Laid(NamedTuple):
-    """A line of n events in so many partitions; key int64[n], ascending: partition × n + number of event."""
+    """A line of n events and its partitions; key int64[n], ascending: partition × n + number of event."""
 
     line: Line
     key: NDArray[np.int64]
     partitions: int
 
     def places(self, number: int) -> NDArray[np.int64]:
-        """Where in each partition the events from `number` on begin."""
+        """The place in each partition at which the events from `number` on begin."""
         return np.searchsorted(self.key, np.arange(self.partitions) * self.key.size + number)
 
     def numbers(self, places: NDArray[np.int64] | slice) -> NDArray[np.int64]:
-        """Which events are there."""
+        """The numbers of the events."""
         return self.key[places] % self.key.size
 
 
 class _Counted(NamedTuple):
-    """By event how many complex events end there, uint64, without some places (from, to) of the line."""
+    """The number of complex events at each event, uint64, without some places (from, to) of the line."""
 
     exact: NDArray[np.uint64]
     long: list[tuple[int, int]]
@@ -73,7 +75,7 @@ class Tally:
         self._builder = builder
         self._forward = None if windowed else ForwardCounts(builder)
         self.scattered: bool = False
-        """Whether partitions have few events in a window, so that the compact set is read sooner."""
+        """Whether partitions have few events in a window, so that reading the compact set is faster."""
         self._base = 0
         self._stretches: list[Stretch] = []
         self._size, self._capacity = 0, _FEWEST
@@ -83,9 +85,9 @@ class Tally:
         self._due: tuple[int, int] | None = None
 
     def append(self, stretch: Stretch, first: int, partitions: int) -> None:
-        """The next events, from number `first` on; of ends before it only those are kept that are due.
+        """Appends the next events, from number `first` on; keeps only those ends before it that are due.
 
-        There are so many partitions, 0 without keys.
+        `partitions` is their number, 0 without keys.
         """
         self._stretches.append(stretch)
         self._size += stretch.oldest.size
@@ -95,7 +97,7 @@ class Tally:
         self._laid = None
         self._partitioned = partitions > 0
         if self._partitioned:
-            self._long = None  # places in the line are others
+            self._long = None  # places in the line have changed
         if self._size > self._capacity:
             self._join(first if self._due is None else self._due[0])
 
@@ -114,7 +116,7 @@ class Tally:
         return joined
 
     def add(self, first: int, last: int) -> int:
-        """Has the ends first … last - 1 counted, these or later: the total of those that were counted now.
+        """Counts the ends first … last - 1, now or later; returns the total of those counted now.
 
         Ranges come one after the other; at ends between them there are no complex events.
         """
@@ -134,7 +136,7 @@ class Tally:
         return total
 
     def before(self, ends: NDArray[np.int64]) -> Callable[[int], int]:
-        """How many complex events there are at the first k of these ascending ends, which lack none, by k."""
+        """The number of complex events at the first k of these ascending, complete ends, by k."""
         before = self._before(ends)
         if self._long is not None and before(ends.size) < FITS:
             self._long = None
@@ -142,7 +144,7 @@ class Tally:
         return before
 
     def _before(self, ends: NDArray[np.int64]) -> Callable[[int], int]:
-        """The same, in words or not."""
+        """As `before`, in words or not."""
         first = int(ends[0])
         exact, long = self._counted(first, int(ends[-1]) + 1)
         short = list(accumulate(exact[ends - first].tolist(), initial=0))
@@ -154,9 +156,10 @@ class Tally:
         return cache(total) if long else short.__getitem__
 
     def _counted(self, first: int, last: int) -> _Counted:
-        """The ends first … last - 1, partition by partition.
+        """Counts the ends first … last - 1, partition by partition.
 
-        Without keys, what was long last is expected to be long again, and words are not tried.
+        Without keys, counts that were too long for words are expected to be so again, and words are not
+        tried.
         """
         if (forward := self._counted_forward(first, last)) is not None:
             return _Counted(forward, [])
@@ -184,7 +187,7 @@ class Tally:
     def _counted_by_sums(
         self, laid: _Laid, low: NDArray[np.int64], high: NDArray[np.int64], exact: NDArray[np.uint64]
     ) -> bool:
-        """Fills `exact` for these ranges of the line, if sums serve and words are long enough."""
+        """Fills `exact` for these ranges of the line, if sums are possible and words are long enough."""
         places = places_of(low, high - low)
         rows = int((places - laid.line.oldest[places]).max(initial=0)) + 1
         order = order_of(self._builder.tables, self._builder.states) if rows <= _LONGEST else None
@@ -194,7 +197,7 @@ class Tally:
         return True
 
     def _counted_forward(self, first: int, last: int) -> NDArray[np.uint64] | None:
-        """How many complex events end at events first … last - 1; None with a window, or beyond words."""
+        """The number of complex events of the ends first … last - 1; None with a window, or beyond words."""
         forward = self._forward
         if forward is not None and first >= forward.first:
             if last > forward.next:

@@ -1,7 +1,8 @@
-"""How many complex events end at some events, where all that runs do is known: three ways to count.
+"""The number of complex events that end at some events, if all moves of runs are known: three ways to count.
 
-`OpenRunCounts` has no window, `WindowCounts` one but no keys, and `EndCounts` counts an end once, whatever
-ends there. All of them go through the moves of a class in place, without asking which state has runs.
+`OpenRunCounts` is for no window, `WindowCounts` for a window without keys, and `EndCounts` counts an end
+once, whatever ends there. All of them apply the moves of a class in place, without checking which state has
+runs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from estero.engine.tally.sliding_sums import Order
 from estero.engine.walk.counter import FITS
 
 _COLUMNS = 12
-"""Columns of a matrix: for the states for which sums serve, and for what ends."""
+"""The number of columns of a matrix: for the states for which sums are possible, and for results."""
 _SHORTEST = 64
 _WORDS = 2
 _LOW = (1 << 32) - 1
@@ -29,20 +30,20 @@ Kept = NDArray[np.intp] | slice
 
 
 class NoTotalError(Exception):
-    """What runs do does not tell the total; the compact set does."""
+    """Raised if the moves of runs do not give the total, but the compact set does."""
 
 
 class Counts(Protocol):
     """Counts along a stream."""
 
     def place(self, kept: Kept, partitions: int, states: int) -> None:
-        """Renumbers partition kept[i] to i, and makes place for `partitions` and `states`."""
+        """Renumbers partition kept[i] to i, and makes room for `partitions` and `states`."""
 
     def count(self, moves: Moves, order: Order | None, events: Events, first: int) -> int:
-        """How many complex events end at the next events, which are numbered from `first` on."""
+        """The number of complex events that end at the next events, which are numbered from `first` on."""
 
     def opened(self, partitions: int, oldest: int) -> NDArray[np.int64]:
-        """In how many states the first partitions may have runs that began at `oldest` or later."""
+        """The number of states in which the first partitions may have runs begun at `oldest` or later."""
 
 
 def _moved(old: NDArray[np.generic], kept: Kept, new: NDArray[np.generic]) -> None:
@@ -88,7 +89,7 @@ class OpenRunCounts:
         self._open = opened
 
     def count(self, moves: Moves, order: Order | None, events: Events, first: int) -> int:
-        """See `Counts`. Raises NoTotalError where a number is beyond words."""
+        """See `Counts`. Raises NoTotalError if a number is beyond words."""
         del order, first
         total = np.zeros(_WORDS, np.uint64)
         if _count_forward(moves, self._open, events, total) < events.event_class.size:
@@ -126,7 +127,7 @@ class WindowCounts:
         self._begun = self._states = 0
 
     def place(self, kept: Kept, partitions: int, states: int) -> None:
-        """See `Counts`. There is one partition; where states have no place, sums do not serve."""
+        """See `Counts`. There is one partition; if states have no column, sums are not possible."""
         del kept, partitions
         runs, product, inverse, _ = self._sums
         new = np.arange(self._states, min(states, _COLUMNS))
@@ -134,7 +135,7 @@ class WindowCounts:
         self._states = states
 
     def count(self, moves: Moves, order: Order | None, events: Events, first: int) -> int:
-        """See `Counts`. Raises NoTotalError where sums do not serve, or words may be too short."""
+        """See `Counts`. Raises NoTotalError if sums are not possible, or words may be too short."""
         numbers = np.arange(first, first + events.oldest.size)
         rows = int((numbers - events.oldest).max()) + 1
         if order is None or moves.end >= _COLUMNS or not order.fits(rows):
@@ -151,7 +152,7 @@ class WindowCounts:
         return np.ones(partitions, np.int64)
 
     def _make_place(self, rows: int, first: int) -> None:
-        """Makes place for the starts of `rows` events."""
+        """Makes room for the starts of `rows` events."""
         old = self._sums.kept
         capacity = old.shape[0]
         if rows > capacity:
@@ -184,7 +185,7 @@ def _count_ends(moves, began, events, first):  # type: ignore[no-untyped-def]
 
 @kernel(Moves, Ways, Events, UINT64S)
 def _count_forward(moves, opened, events, total):  # type: ignore[no-untyped-def]
-    """Adds to `total` what ends at each event, up to the first number beyond words; which event that is.
+    """Adds to `total` what ends at each event, up to the first number beyond words; returns that event.
 
     opened [partitions, S + 1]: the number of runs in each state.
     """

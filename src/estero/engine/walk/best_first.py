@@ -1,4 +1,4 @@
-"""What draws complex events of a circuit best first, as many as are asked for (`ranking`)."""
+"""Drawing complex events from a circuit, best first, as many as are requested (`ranking`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 class Best(NamedTuple):
-    """Complex events that were drawn, best first: roots int64[m] by number, and what they are worth [m].
+    """The complex events drawn, best first: roots int64[m] by number, and their worth [m].
 
     The events of complex event i are at gates gate[offsets[i]] … gate[offsets[i + 1] - 1], in no order.
     """
@@ -54,10 +54,10 @@ class Best(NamedTuple):
 class BestFirst:
     """The complex events below the roots of a circuit, by the sums of their values, the greatest first.
 
-    Those of one worth are in the order of roots, and of one root in the order of enumeration. `values` are
+    Those of equal worth are in the order of roots, and for one root in the order of enumeration. `values` are
     those of gates and `added` those of roots: int64, float64 or objects. `of` int64[roots] is the partition
-    of each root: one after the other, `wanted` int64[partitions] are drawn of each, of those that are worth
-    more than `least`, which is NaN where it does not matter.
+    of each root, in order; `wanted` int64[partitions] are drawn of each, of those that are worth more than
+    `least`, which is NaN if it does not matter.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class BestFirst:
         return heaps
 
     def _wait_for(self, roots: NDArray[np.int32], added: NDArray[Any]) -> None:
-        """Lets the best complex event of each root wait."""
+        """Queues the best complex event of each root."""
         worth = self._best[roots] + added
         order = by_worth(self._of, worth).astype(np.int32)
         size = roots.size
@@ -128,7 +128,7 @@ class BestFirst:
         self._ways = Ways(*columns)
 
     def draw(self, most: int) -> Best:
-        """The next complex events, `most` of them; fewer where there are no more."""
+        """Draws the next complex events, `most` of them, or fewer if there are no more."""
         drawn = Drawn(np.zeros(most, np.int64), np.zeros(most + 1, np.int64), np.zeros(_FEW, np.int32))
         shown = np.zeros(most, self._kind)
         self._state[[DRAWN, GATES]] = 0
@@ -146,7 +146,7 @@ class BestFirst:
         return Best(drawn.root[:count], shown[:count], drawn.offsets[: count + 1], drawn.gate[:gates])
 
     def _grow(self) -> None:
-        """Capacity for the next complex event."""
+        """Grows the capacity for the next complex event."""
         waiting, items, rests, length = self._state[[WAITING, ITEMS, RESTS, LENGTH]].tolist()
         worth, gained, sums = self._sums
         queue, needed = self._queue, waiting + 2 * length
@@ -158,7 +158,7 @@ class BestFirst:
         self._sums = _for(worth, needed), _for(gained, needed), _for(sums, rests + length)
 
     def _zeros(self, size: int) -> NDArray[Any]:
-        """Numbers of complex events."""
+        """Zeros for numbers of complex events."""
         return np.zeros(size, self._words)
 
     def _run(self, of: Any, *arguments: Any) -> int:
@@ -177,14 +177,14 @@ def _bounds(least: NDArray[Any], kind: Any) -> NDArray[Any]:
 
 
 def by_worth(of: NDArray[np.int64], worth: NDArray[Any]) -> NDArray[np.int64]:
-    """The places of numbers by partition, then from the greatest to the least, equal ones as they stand."""
+    """The places of numbers sorted by partition, then from the greatest to the least; stable."""
     if worth.dtype != object:
         return np.lexsort((-worth, of))
     return np.array(sorted(range(worth.size), key=lambda place: (of.item(place), -worth[place])), np.int64)
 
 
 def _for(column: NDArray[Any], needed: int) -> NDArray[Any]:
-    """The column, with room for so much."""
+    """The column with room for that many items."""
     return column if column.size >= needed else _longer(column, 2 * needed + _FEW)
 
 

@@ -1,11 +1,11 @@
 """Circuits of long windows, linear in the events however long windows are.
 
-Roots whose windows all reach over one event, the *middle*, make a block. A complex event of theirs starts
-behind the middle, where no window cuts, or it goes through a gate with all of its events up to the middle: an
-*entry*, of which there are few. Above each entry its complex events are cut by no window, either; below it
-they are turned round, from the entry to their starts, so those that start at or after some event are a union
-that grows by one start after the other, the last one first. A root has the pairs of both that its window
-admits. Order is not that of enumeration.
+Roots whose windows all reach over one event, the *middle*, make a block. One of their complex events starts
+after the middle, where no window cuts, or it goes through a gate with all of its events up to the middle: an
+*entry*, of which there are few. Above an entry no window cuts its complex events, either; below it they are
+reversed, from the entry to their starts, so those that start at or after some event are a union that grows by
+one start after the other, the last one first. A root has the pairs of both that its window admits. The order
+is not that of enumeration.
 
 This is the aggregation over sliding windows by two stacks, on the gates of automata (Tangwongsan, Hirzel,
 Schneider and Wu, VLDB 2015, have it for values).
@@ -28,9 +28,9 @@ from estero.engine.walk.matches import offsets_of
 from estero.engine.walk.roots import Roots
 
 _LONG: Final = 256
-"""How many roots a block has on average where blocks begin to pay off."""
+"""The average number of roots of a block at which blocks begin to pay off."""
 _ENTRIES: Final = 32
-"""With more entries, of many partitions for instance, windows are as short as partitions are many."""
+"""The most entries; with more, for example of many partitions, windows are short compared with partitions."""
 
 
 class Block(NamedTuple):
@@ -68,7 +68,7 @@ def in_blocks(compact: Any, counter: Counter[Any], roots: Roots) -> Iterator[Blo
 
 
 def _bounds(compact: Any, roots: Roots) -> list[int] | None:
-    """Where blocks begin, and the end of the last; None where they do not pay off or cannot be made."""
+    """The beginnings of blocks, and the end of the last; None if they do not pay off or cannot be made."""
     oldest = roots.oldest
     if not isinstance(compact, Arena) or oldest.size < _LONG or (np.diff(oldest) < 0).any():
         return None
@@ -83,7 +83,7 @@ def _bounds(compact: Any, roots: Roots) -> list[int] | None:
 def _block(
     circuit: Circuit, gates: NDArray[np.int32], oldest: NDArray[np.int64], middle: int
 ) -> Block | None:
-    """The circuit in which each root has only what starts from its `oldest` on; None: many entries."""
+    """The circuit in which each root has only starts at its `oldest` or later; None with many entries."""
     size = circuit.event.size
     newest, _ = greatest(circuit, GREATEST, circuit.event, circuit.mark != UNION)
     early = newest <= middle
@@ -135,7 +135,7 @@ def _cut(circuit: Circuit, kept: NDArray[np.bool_], ends: NDArray[np.bool_]) -> 
 
 
 class _Made:
-    """A circuit that is put together of parts, each behind the others."""
+    """A circuit that is composed of parts, one after the other."""
 
     def __init__(self) -> None:
         self._parts: list[Circuit] = []
@@ -168,10 +168,10 @@ class _Made:
         beside: NDArray[np.int64] | None = None,
         middle: int = 0,
     ) -> NDArray[np.intp]:
-        """Adds what leads from roots to these leaves, and to pairs each root with its gate.
+        """Adds what leads from roots to these leaves, and pairs each root with its gate.
 
-        `beside` are the gates with which those of roots go, below a gate of their own; -1 where there is
-        nothing. Returns the gates of the leaves.
+        `beside` are the gates that go with those of roots, below a common gate; -1 for none. Returns the
+        gates of the leaves.
         """
         kept = leaves.copy()
         mark_above(late, kept)
@@ -193,7 +193,7 @@ class _Made:
     def below(
         self, circuit: Circuit, entry: int, middle: int
     ) -> tuple[int, NDArray[np.intp], NDArray[np.int64]]:
-        """Adds what is below an entry, from there to the starts, and unions of these, the last one first.
+        """Adds what is below an entry, down to the starts, and unions of these, the last one first.
 
         Returns the first of these unions, the gates of starts and their events, descending.
         """
@@ -211,7 +211,7 @@ class _Made:
         return self._add_gates(0, UNION, children, first), starts, part.event[leaves]
 
     def with_roots(self, pairs: list[NDArray[np.int64]], count: int, starts: NDArray[np.intp]) -> Block:
-        """All of it, with a union for each of `count` roots, without what is in no complex event."""
+        """The whole circuit with a union for each of `count` roots, without gates in no complex event."""
         which, gates = np.concatenate(pairs, axis=1)
         order = np.argsort(which, kind="stable")
         roots = self._add_gates(0, UNION, gates[order], offsets_of(np.bincount(which, minlength=count)))
@@ -231,9 +231,9 @@ class _Made:
 
 
 def _turned(part: Circuit, middle: int) -> tuple[Circuit, NDArray[np.int64]]:
-    """A circuit whose last gate is the root, turned round, and the gate that each gate has become.
+    """The reverse of a circuit whose last gate is the root, and the gate that each gate has become.
 
-    Each gate is a union of those it was a part of, with its event behind; the root is an end without mark.
+    Each gate is a union of those it was a part of, followed by its event; the root is an end without a mark.
     """
     size = part.event.size
     is_event = part.mark != UNION

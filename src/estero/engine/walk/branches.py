@@ -8,10 +8,10 @@ from estero.engine.walk.enumeration import write_back
 
 @inlined
 def write_sorted(walk, length, start, matches, first):  # type: ignore[no-untyped-def]
-    """Writes the items at hand to matches from place `first` on, by event and then by label-set id.
+    """Writes the current items to matches from place `first` on, by event and then by label-set id.
 
-    Items come parents first, so backwards each branch ascends already: its runs are merged, in
-    O(items × log branches); for a chain that is one copy. Returns the first event.
+    Items come parents first, so backwards each branch is ascending already: its runs are merged, in O(items ×
+    log branches); for a chain that is one copy. Returns the first event.
     """
     write_back(walk, length, start, matches, first)
     while merge_runs(matches, first, length, walk.sort_event, walk.sort_marks) > 1:

@@ -1,7 +1,7 @@
-"""Counts of paths, and what stands for a node in a window where some nodes are choices.
+"""Counts of paths, and the node that stands for another in a window where some nodes are choices.
 
-A choice is the one child that is for the window. What is above only outputs and choices counts as many paths
-as what is below them, so it has no rim of its own.
+A choice stands for its child for the window. A node with only outputs and choices above another one has the
+same count of paths, so it needs no rim of its own.
 """
 
 from __future__ import annotations

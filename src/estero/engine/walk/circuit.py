@@ -2,11 +2,11 @@
 
 A gate is a union of gates, or an event together with one complex event of each of its children. Gates come
 after their children, and an alternative after those that come before it in the order of enumeration; so one
-pass forwards sums up what is below each gate, and one pass backwards what is above. Both take a time that is
+pass forwards adds up what is below each gate, and one pass backwards what is above. Both take a time that is
 linear in the circuit (docs/architecture.md, "The whole set").
 
-Kernels count in words and compute with integers of 64 bits. Numbers that need more are Python's, in arrays of
-objects, over which the functions of Python run.
+Kernels count in words and compute with integers of 64 bits. Numbers that need more are Python integers in
+arrays of objects, for which the Python functions run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from estero.engine.kernels import (
 from estero.engine.store.arena import UNION
 
 SUM, LEAST, GREATEST = 0, 1, 2
-"""How the values of the events of a complex event become its value."""
+"""The operations by which the values of a complex event's events become its value."""
 
 
 @pool
@@ -55,14 +55,14 @@ class Circuit(NamedTuple):
 
     @property
     def branches(self) -> bool:
-        """Whether some event goes with several complex events side by side."""
+        """Whether an event goes with several complex events side by side."""
         several = np.diff(self.first) > 1
         return bool((several & (self.mark != UNION)).any())
 
 
 @kernel(Circuit, UINT64S, FLOATS)
 def count_below(circuit, exact, rough):  # type: ignore[no-untyped-def]
-    """Fills the numbers of complex events below the gates: modulo 2**64 uint64, and rounded float64.
+    """Fills in the numbers of complex events below the gates: modulo 2**64 uint64, and rounded float64.
 
     Both are 1 on entry.
     """
@@ -83,7 +83,7 @@ def count_below(circuit, exact, rough):  # type: ignore[no-untyped-def]
 
 @kernel(Circuit, UINT64S, UINT64S)
 def count_above(circuit, exact, ways):  # type: ignore[no-untyped-def]
-    """Spreads `ways` uint64[gates] downwards, in how many contexts each gate stands; roots have theirs.
+    """Spreads `ways` uint64[gates], the number of contexts of each gate, downwards from those of roots.
 
     `exact` is what `count_below` fills.
     """
@@ -101,7 +101,7 @@ def count_above(circuit, exact, ways):  # type: ignore[no-untyped-def]
 
 @kernel(Circuit, FLAGS)
 def mark_below(circuit, marked):  # type: ignore[no-untyped-def]
-    """Marks all that marked gates are made of."""
+    """Marks all gates below marked ones."""
     for gate in range(circuit.event.size - 1, -1, -1):
         if marked[gate]:
             for place in range(circuit.first[gate], circuit.first[gate + 1]):
@@ -110,7 +110,7 @@ def mark_below(circuit, marked):  # type: ignore[no-untyped-def]
 
 @kernel(Circuit, FLAGS)
 def mark_above(circuit, marked):  # type: ignore[no-untyped-def]
-    """Marks all that marked gates are a part of."""
+    """Marks all gates above marked ones."""
     for gate in range(circuit.event.size):
         for place in range(circuit.first[gate], circuit.first[gate + 1]):
             if marked[circuit.child[place]]:

@@ -1,6 +1,6 @@
-"""What is asked of a whole set of complex events: circuits of them, and the passes over circuits.
+"""Questions about a whole set of complex events: circuits, and the passes over them.
 
-Numbers are words where all of them fit, and else integers of Python, of any size.
+Numbers are words if all of them fit, and otherwise Python integers of any size.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _KINDS: Final[list[tuple[Any, Callable[..., tuple[Any, ...]]]]] = [
 
 _ENOUGH: Final = 1 << 22
 _TIMES: Final = 4
-"""Gates of one circuit, or so many times those of the compact set: about 100 MB."""
+"""The most gates of one circuit, or the multiple of those of the compact set: about 100 MB."""
 
 
 def unfolded(
@@ -79,7 +79,7 @@ def unfolded(
     """The complex events below `roots` as circuits, with the gates int32 of their roots.
 
     The slice says which roots a circuit has. Every gate leads to a complex event of a root, inside its
-    window, in the order of enumeration. There is one circuit, but where windows make many gates.
+    window, in the order of enumeration. There is one circuit, unless windows make many gates.
     """
     counter.catch_up(compact)
     lay_out = next(lay_out for kind, lay_out in _KINDS if isinstance(compact, kind))
@@ -106,7 +106,7 @@ def unfolded(
 
 
 def _sized(circuit: Circuit | None, capacity: int) -> Circuit:
-    """A circuit with room for more: the gates there are, and others."""
+    """A circuit with more capacity, for the existing gates and others."""
     lengths = (capacity, capacity, capacity + 1, 2 * capacity)
     dtypes = (np.int64, np.int32, np.int32, np.int32)
     arrays: list[Any] = [np.zeros(length, dtype) for length, dtype in zip(lengths, dtypes, strict=True)]
@@ -119,7 +119,7 @@ def _sized(circuit: Circuit | None, capacity: int) -> Circuit:
 
 
 def circuit_of(matches: Matches) -> tuple[Circuit, NDArray[np.int32]]:
-    """Complex events that are listed, as a circuit, and the gate of each."""
+    """Listed complex events as a circuit, and the gate of each."""
     items, count = matches.event.size, matches.start.size
     lengths = np.diff(matches.offsets) + 1
     ends = np.cumsum(lengths)
@@ -138,7 +138,7 @@ def circuit_of(matches: Matches) -> tuple[Circuit, NDArray[np.int32]]:
 
 
 class Counted(NamedTuple):
-    """How many complex events there are below each gate: uint64[gates], or objects where words are too short.
+    """The numbers of complex events below each gate: uint64[gates], or objects if words are too short.
 
     `fits` says whether the numbers of all roots together fit a word.
     """
@@ -161,7 +161,7 @@ def counted(circuit: Circuit, roots: NDArray[np.int32]) -> Counted:
 
 
 def contexts(circuit: Circuit, roots: NDArray[np.int32], numbers: Counted) -> NDArray[Any]:
-    """In how many complex events of all `roots` together each gate takes part; as `Counted.below`."""
+    """The number of complex events of `roots` in which each gate takes part; as `Counted.below`."""
     size = circuit.event.size
     if numbers.fits:
         ways = np.bincount(roots, minlength=size).astype(np.uint64)
@@ -188,5 +188,5 @@ def greatest(
 
 
 def at_any_length(of: Kernel, *arguments: Any) -> int:
-    """What the function of Python behind a kernel returns, over arrays of Python's integers."""
+    """Calls the Python function of a kernel with arrays of Python integers."""
     return int(of.function(*arguments) or 0)

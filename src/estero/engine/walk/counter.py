@@ -1,10 +1,10 @@
 """Exact counts of any size without enumerating, of every kind of compact set (docs/architecture.md).
 
-Kernels count in words modulo 2**64 and keep a rounded float beside each: while that is below `FITS` the word
-is right. What is larger is worked out as Python integers, for the parts that somebody asks about and no more.
+Kernels count in words modulo 2**64 and keep a rounded float next to each: while that is below `FITS` the word
+is correct. Larger numbers are computed as Python integers, only for the parts that are requested.
 
-Inside a window only the *rim* needs counts of its own: what has some starts that have expired and some that
-have not. The rest keeps one number for good.
+Inside a window only the *rim* needs counts of its own: nodes with some starts that have expired and some that
+have not. All other nodes have one number for good.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ SURE = FITS / 2
 """Where a float count is at least FITS, the exact one is at least this."""
 
 SHORT = 64
-"""The most nodes of the rim that are looked at for a root each time anew, with nothing noted."""
+"""The most nodes of the rim that are visited anew for each root, without noting their counts."""
 
 S = TypeVar("S", bound=tuple[Any, ...])
 """The pools of a compact set: a named tuple."""
 
 
 Counted = tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]
-"""Of roots the counts modulo 2**64, the same rounded, and bounds from below (see `Counter.count`)."""
+"""For each root, the count modulo 2**64, the rounded count, and a lower bound (see `Counter.count`)."""
 
 
 @pool
 class Counts(NamedTuple):
-    """What is known of each node (or product).
+    """The known counts of each node (or product).
 
     exact uint64: its complex events modulo 2**64; rough float64: the same, rounded; earliest int64: the first
     start below. rim_exact and rim_rough are the counts inside the window at hand, where `stamp` int64 is that
@@ -56,7 +56,7 @@ class Counts(NamedTuple):
 
 
 def new_counts(window: NDArray[np.int64]) -> Counts:
-    """The counts of no node, with a window that others may share."""
+    """Empty counts, with a window that others may share."""
     return new(Counts, 0)._replace(window=window)
 
 
@@ -67,7 +67,7 @@ def grown_counts(counts: Counts, capacity: int) -> Counts:
 
 @inlined
 def enter(counts, oldest):  # type: ignore[no-untyped-def]
-    """Makes the window from `oldest` on the one at hand; no count on a rim is known in a new one."""
+    """Makes the window from `oldest` on the current one; no count on its rim is known."""
     if counts.window[0] != oldest:
         counts.window[0] = oldest
         counts.window[1] += 1
@@ -91,7 +91,7 @@ def set_rim_count(counts, node, exact, rough):  # type: ignore[no-untyped-def]
 
 @inlined
 def is_done(counts, node):  # type: ignore[no-untyped-def]
-    """Whether a node on the rim is counted in the window at hand."""
+    """Whether a node on the rim has been counted in the current window."""
     return counts.stamp[node] == counts.window[1]
 
 
@@ -112,7 +112,7 @@ def waits(counts, node, start, oldest):  # type: ignore[no-untyped-def]
 
 
 def known_word(counts: Counts, node: int, oldest: int) -> int | None:
-    """The count of a node that has something inside the window, None where it is not a word."""
+    """The count of a node that has something inside the window, None if it is not a word."""
     if counts.earliest.item(node) >= oldest:
         return counts.exact.item(node) if counts.rough.item(node) < FITS else None
     done = counts.window.item(0) == oldest and counts.stamp.item(node) == counts.window.item(1)
@@ -120,7 +120,7 @@ def known_word(counts: Counts, node: int, oldest: int) -> int | None:
 
 
 class Place(NamedTuple):
-    """A complex event below a root: where a walk stands before it (see `enumeration.Walk` for the rows).
+    """A complex event below a root: the position of a walk before it (see `enumeration.Walk` for the rows).
 
     choices int64[., up to 4], items int64[., 2] (event, label-set id), agenda int64[., 2].
     """
@@ -131,9 +131,9 @@ class Place(NamedTuple):
 
 
 class Counter(ABC, Generic[S]):
-    """Counts of one compact set, kept up as it grows; `forget` when its nodes are renumbered.
+    """Counts of one compact set, kept up to date as it grows; call `forget` when its nodes are renumbered.
 
-    `steps` is how many nodes on rims were counted so far.
+    `steps` is the number of nodes on rims counted so far.
     """
 
     walk: ClassVar[Callable[..., int]]
@@ -143,14 +143,14 @@ class Counter(ABC, Generic[S]):
     number of its complex events modulo 2**64 (uint64), rounded, and a bound from below (float64); returns how
     many nodes on rims it counted. `exact` is right where `rough` is below FITS."""
     counts: Any
-    """What kernels get: the counts of the nodes that were there when something was counted last."""
+    """The argument of kernels: the counts of the nodes that existed at the last count."""
 
     def __init__(self) -> None:
         self.steps: int = 0
         self._window = np.array([-1, 0])
 
     def forget(self) -> None:
-        """Numbers of nodes have changed: start again."""
+        """Discards all counts, after nodes have been renumbered."""
         self._window[0] = -1
 
     @abstractmethod
@@ -160,7 +160,7 @@ class Counter(ABC, Generic[S]):
     def of_roots(self, compact: S, roots: Roots, enough: int | None = None) -> list[int]:
         """The exact number of complex events below each root that start at or after its `oldest`.
 
-        Where there are more than `enough`, it is that number.
+        If there are more than `enough`, it is that number.
         """
         self.catch_up(compact)
         return self._exact(compact, roots, self._counted(compact, roots), enough)
@@ -191,7 +191,7 @@ class Counter(ABC, Generic[S]):
         return numbers
 
     def _counted(self, compact: S, roots: Roots) -> Counted:
-        """What `count` fills."""
+        """The results of `count`."""
         size = roots.root.size
         sums = np.zeros(size, np.uint64), np.zeros(size), np.zeros(size)
         self.steps += self.count(compact, self.counts, roots, *sums)
@@ -199,9 +199,9 @@ class Counter(ABC, Generic[S]):
 
     @abstractmethod
     def seek(self, compact: S, root: int, oldest: int, index: int) -> Place:
-        """Where the complex event number `index` below `root` is, in the order of enumeration.
+        """The place of the complex event number `index` below `root`, in the order of enumeration.
 
-        What kernels do where numbers are words; no other complex event is visited.
+        This is what kernels do if numbers are words; no other complex event is visited.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Reading complex events out of compact sets, in batches, from the first one or from any other.
+"""Enumerating the complex events of compact sets in batches, from the first one or from any other.
 
 One walk for every kind of compact set. What is left to visit is a stack of *choices*: each is a place in the
 compact set, with the number of items of the complex event above it, and leads to a complex event. A kind
@@ -32,10 +32,10 @@ _NO_LIMIT = 1 << 62
 
 @pool
 class Asked(NamedTuple):
-    """The complex events that are asked for.
+    """The complex events that are requested.
 
-    Those of roots (see `Roots`), at most `limit` for each end. Or, where skip and take int64[r] are not
-    empty, of root i those from number skip[i] on, take[i] of them; skip is -1 where it passes a word.
+    Those of roots (see `Roots`), at most `limit` for each end. Or, if skip and take int64[r] are not empty,
+    those of root i from number skip[i] on, take[i] of them; skip is -1 if it exceeds a word.
     """
 
     event: NDArray[np.int64]
@@ -48,22 +48,22 @@ class Asked(NamedTuple):
 
 @pool
 class Walk(NamedTuple):
-    """Where an enumeration stands.
+    """The position of an enumeration.
 
     ======= ===== ==================== ================================================================
     array   dtype shape                meaning
     ======= ===== ==================== ================================================================
     cursor  int64 [4]                  see `ROOT`
     choice  int64 [4 × (capacity + 1)] four numbers each: a place, as each kind has it, and the items above
-    event   int64 [capacity]           the items of the complex event at hand,
+    event   int64 [capacity]           the items of the current complex event,
     marks   int32 [capacity]           from its end backwards
-    agenda  int64 [capacity, 3]        what the complex event at hand has yet to go through, of products only
+    agenda  int64 [capacity, 3]        the heaps that the current complex event still needs, for products only
     sorting                            scratch for as many items
     ======= ===== ==================== ================================================================
 
-    One more choice fits than items, so that a walk which stops because its arrays are full can leave what is
-    at hand as a choice. Choices are flat: as a table, whose width is multiplied each time, they made walks
-    over run nodes 8 % slower.
+    There is room for one more choice than items, so that a walk that stops because its arrays are full can
+    leave its current state as a choice. Choices are flat: as a table, whose width is a factor in each access,
+    they made walks over run nodes 8 % slower.
     """
 
     cursor: NDArray[np.int64] = counters("root", "left", "choices", "steps")
@@ -87,7 +87,7 @@ def deeper(walk: Walk, capacity: int) -> Walk:
 
 @inlined
 def next_root(asked, place, left):  # type: ignore[no-untyped-def]
-    """The first root from `place` on that still has complex events to give, and how many."""
+    """The first root from `place` on that still has complex events to report, and how many."""
     while place < asked.root.size:
         if asked.take.size > 0:
             left = asked.take[place]
@@ -103,7 +103,7 @@ def next_root(asked, place, left):  # type: ignore[no-untyped-def]
 def go_on(compact, counts, asked, walk, matches, sizes, seek, descend, write):  # type: ignore[no-untyped-def]
     """Appends to `matches`, which holds sizes[0] complex events with sizes[1] items.
 
-    Returns what it stops for: DONE, GROW, FULL or SEEK. Each kind has this as its kernel, with
+    Returns the reason for stopping: DONE, GROW, FULL or SEEK. Each kind makes a kernel of this with
 
     - ``seek(compact, counts, root, oldest, skip, walk)``: puts choices so that the complex event number
       `skip` comes next; returns DONE, GROW or SEEK, and the number of choices. Where `counts` is None, `skip`
@@ -160,9 +160,9 @@ def go_on(compact, counts, asked, walk, matches, sizes, seek, descend, write):  
 
 @inlined
 def write_back(walk, length, start, matches, first):  # type: ignore[no-untyped-def]
-    """Writes the items at hand to matches from place `first` on, ascending; returns `start`.
+    """Writes the current items to matches from place `first` on, ascending; returns `start`.
 
-    Measured: with `first + place` for an index the loop is vectorised by gathering and scattering, and a
+    Measured: with `first + place` as an index, the loop is vectorised by gathering and scattering, and a
     complex event of three items takes 12 ns instead of 8.
     """
     for place in range(length - 1, -1, -1):
@@ -173,10 +173,10 @@ def write_back(walk, length, start, matches, first):  # type: ignore[no-untyped-
 
 
 class Enumeration(Generic[S]):
-    """Complex events of roots in batches that grow from `first_batch`: at most `limit` for each end.
+    """The complex events of roots in batches that grow from `first_batch`: at most `limit` for each end.
 
-    With a `part` they are those, and what is before them is not visited. Each batch is read off when it is
-    asked for. To be iterated once. What is put into the compact set meanwhile changes nothing.
+    With a `part` they are those, and earlier ones are not visited. Each batch is enumerated when it is
+    requested. Can be iterated once only. Later additions to the compact set change nothing.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Enumeration(Generic[S]):
 
     @property
     def steps(self) -> int:
-        """How many nodes of the compact set were visited so far."""
+        """The number of nodes of the compact set visited so far."""
         return int(self._walk.cursor[STEPS])
 
     def __iter__(self) -> Iterator[Matches]:
@@ -219,9 +219,9 @@ class Enumeration(Generic[S]):
             sizes = np.zeros(2, np.int64)
 
     def fill(self, matches: Matches, sizes: NDArray[np.int64]) -> int:
-        """Goes on: appends to `matches`, which holds sizes[0] complex events with sizes[1] items.
+        """Continues: appends to `matches`, which holds sizes[0] complex events with sizes[1] items.
 
-        Returns DONE, or FULL where the next one does not fit.
+        Returns DONE, or FULL if the next one does not fit.
         """
         counter, asked = self._counter, self._asked
         if self._part is not None:
@@ -237,7 +237,7 @@ class Enumeration(Generic[S]):
                 return code
 
     def _put(self, place: int, part: Part) -> None:
-        """Puts the walk where the range of root number `place` begins, which passes a word."""
+        """Positions the walk at the beginning of the range of root number `place`, if that exceeds a word."""
         here = Roots(*self._asked[:3]).part(place, place + 1)
         self._counter.of_roots(self._compact, here)
         root, oldest = int(here.root[0]), int(here.oldest[0])
@@ -253,7 +253,7 @@ class Enumeration(Generic[S]):
         walk.cursor[[ROOT, LEFT, CHOICES]] = place + 1, self._asked.take[place], len(at.choices)
 
     def skip_end(self, end: int) -> None:
-        """Leaves out what has not been given of the complex events that end at `end`."""
+        """Skips the remaining complex events that end at `end`."""
         cursor, ends = self._walk.cursor, self._asked.event
         root = int(cursor[ROOT])
         if root > 0 and ends[root - 1] == end:

@@ -1,9 +1,10 @@
-"""How many complex events end with a run node: running sums along the lists of an ED-index (chain-CEA).
+"""Counts of complex events by run node: running sums along the lists of an ED-index (chain-CEA).
 
-A node counts what it goes with by inclusion and exclusion over the sets of attributes. For each set an entry
-knows the one before it with the same values, and so their sum; a node knows the newest one with its values.
-A count then costs a time that depends on the automaton alone. All of this is worked out when somebody counts:
-entries and nodes are gone through in the order of their events, and each node sees what was put in before it.
+A node counts the entries that fit it by inclusion and exclusion over the sets of attributes. For each set, an
+entry knows the previous one with the same values, and so their sum; a node knows the newest one with its
+values. A count then takes a time that depends on the automaton alone. All of this is computed when a count is
+requested: entries and nodes are visited in the order of their events, and each node sees what was inserted
+before it.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from estero.engine.store.schema import counters, derived, grown, new, scratch
 from estero.engine.walk.roots import Roots
 
 _CERTAIN = 2.0**52
-"""Where bounds from below end: up to here sums of floats are exact."""
+"""The greatest lower bound: up to here sums of floats are exact."""
 
 _SUMMED = 8
-"""Entries that a bound from below adds up. One event may have several entries, so that two are too few."""
+"""The number of entries that a lower bound adds up. One event may have several, so that two are too few."""
 
 _NODES, _ENTRIES, _EVENT = 0, 1, 2
 """Places in `ListCounts.done`."""
@@ -47,7 +48,7 @@ _SHIFT = np.uint64(33)
 
 @pool
 class Lists(NamedTuple):
-    """Run nodes, and the lists that they go with; widths int32[places]: how many attributes differ."""
+    """Run nodes, and the lists that they read; widths int32[places]: how many attributes must differ."""
 
     nodes: RunNodes
     entries: EdEntries
@@ -57,7 +58,7 @@ class Lists(NamedTuple):
 
 @pool
 class ListCounts(NamedTuple):
-    """What is known of nodes and entries. Rows of nodes that only end are the last ones (see `row_of`).
+    """The known sums of nodes and entries. Rows of nodes that only end are the last ones (see `row_of`).
 
     ====== ======= ================= ================================================================
     array  dtype   shape             meaning
@@ -82,19 +83,19 @@ class ListCounts(NamedTuple):
 
     @property
     def done_entries(self) -> int:
-        """How many entries are done."""
+        """The number of entries that are done."""
         return int(self.done[_ENTRIES])
 
 
 def new_list_counts(subsets: int) -> ListCounts:
-    """The counts of no node and no entry."""
+    """Empty counts."""
     counts = new(ListCounts, nodes=0, entries=0, subsets=subsets)
     counts.done[_EVENT] = NONE
     return counts
 
 
 def caught_up(counts: ListCounts, alike: HashIndex, lists: Lists) -> tuple[ListCounts, HashIndex]:
-    """The counts with all nodes and entries that are new, which follow those that are done.
+    """The counts including all new nodes and entries, which follow those that are done.
 
     `alike` leads from a list and values to the newest entry with these.
     """
@@ -143,7 +144,7 @@ def _key_of(bottom, subset, values, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def _see(lists, counts, alike, node, row):  # type: ignore[no-untyped-def]
-    """Fills what a node sees, which is all that was put in so far."""
+    """Fills in what a node sees, which is everything inserted so far."""
     counts.done[_EVENT] = max(counts.done[_EVENT], lists.nodes.event[node])
     place = lists.nodes.place[node]
     if place == NONE:
@@ -158,7 +159,7 @@ def _see(lists, counts, alike, node, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def _sum_up(lists, counts, alike, entry):  # type: ignore[no-untyped-def]
-    """Puts an entry in, with its sums."""
+    """Inserts an entry, with its sums."""
     entries = lists.entries
     before = entries.before[entry]
     bottom = entry if before == NONE else counts.bottom[before]
@@ -181,7 +182,7 @@ def _sum_up(lists, counts, alike, entry):  # type: ignore[no-untyped-def]
 
 @kernel(Lists, ListCounts, HashIndex)
 def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
-    """Goes on from what is done; needs the capacity that `caught_up` provides.
+    """Continues after what is done; needs the capacity that `caught_up` provides.
 
     Invariant: before an entry is put in, all nodes of its event and of those before have seen what is there.
     """
@@ -213,14 +214,14 @@ def _count_all(lists, counts, alike):  # type: ignore[no-untyped-def]
 @kernel(Lists, INT, INT)
 @inlined
 def next_entry(lists, node, entry):  # type: ignore[no-untyped-def]
-    """The entry that a node goes with after `entry`, or NONE."""
+    """The entry that fits a node after `entry`, or NONE."""
     width = lists.widths[lists.nodes.place[node]]
     return find_next(lists.entries, lists.sequences, entry, width, lists.nodes.values, node)
 
 
 @inlined
 def count_of(lists, counts, node):  # type: ignore[no-untyped-def]
-    """The complex events that end with a node, modulo 2**64, and a number that is at least as many."""
+    """The number of complex events that end with a node, modulo 2**64, and an upper bound on it."""
     place = lists.nodes.place[node]
     if place == NONE:
         return np.uint64(1), 1.0
@@ -242,7 +243,7 @@ def count_of(lists, counts, node):  # type: ignore[no-untyped-def]
 
 @inlined
 def bound_of(lists, counts, node):  # type: ignore[no-untyped-def]
-    """A number that is at most that of a node: of the first `_SUMMED` entries it goes with."""
+    """A lower bound on the number of a node: that of the first `_SUMMED` entries that fit it."""
     entry = lists.nodes.head[node]
     if entry == NONE:
         return 1.0

@@ -1,15 +1,16 @@
 """Compact sets of run nodes and ED-index lists: enumerating, seeking, exact counts (chain-CEA, Lemma 11).
 
-A complex event is a chain of run nodes from its end backwards; each goes with some of the entries of a list.
-The entries that a node goes with are found one by one, each by one `find_next`, and the next one is a choice
-for later: so the steps between two complex events are as many as the second one has events.
+A complex event is a chain of run nodes from its end backwards; each fits some of the entries of a list. These
+entries are found one by one, each by one `find_next`, and the next one is a choice for later: so the number
+of steps between two complex events is the number of events of the second one.
 
-A node counts what it goes with by running sums (`list_counts`). Beside the words stands the sum of everything
-in the list, rounded, which no difference makes inexact. Who asks only whether there are enough is answered by
-a bound from below as long as that will do: without a window exact numbers get as long as the stream.
+A node counts the entries that fit it by running sums (`list_counts`). In addition to the words there is the
+rounded sum of everything in the list, which no difference makes inexact. To know only whether there are
+enough, a lower bound is used as long as that will do: without a window exact numbers get as long as the
+stream.
 
-Lists have no places to jump to: in seeking, for each event the entries before the right one are passed one by
-one, which takes far less than to enumerate what goes with them.
+Lists have no places to jump to: in seeking, for each event the entries before the right one are skipped one
+by one, which takes far less time than enumerating their complex events.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from estero.engine.walk.matches import Matches
 
 @inlined
 def leave(walk, choices, entry, owner, depth):  # type: ignore[no-untyped-def]
-    """Puts a choice on top: an entry that run node `owner` goes with, and the items above it.
+    """Pushes a choice: an entry that fits run node `owner`, and the number of items above it.
 
-    Without an entry it is the node itself. Returns how many choices there are then.
+    Without an entry it is the node itself. Returns the number of choices.
     """
     walk.choice[4 * choices] = entry
     walk.choice[4 * choices + 1] = owner
@@ -84,7 +85,7 @@ def descend_chain(lists, oldest, walk, choices, most):  # type: ignore[no-untype
 
 @inlined
 def seek_chain(lists, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]  # noqa: ARG001 - as for each kind
-    """Goes to the complex event number `skip` of a root, as far as those after it have another way."""
+    """Goes to the complex event number `skip` of a root, leaving choices for those after it."""
     if counts is None:
         return DONE, leave(walk, 0, NONE, root, 0)
     nodes = lists.nodes
@@ -126,7 +127,7 @@ def walk_chains(lists, counts, asked, walk, matches, sizes):  # type: ignore[no-
 class ListCounter(Counter[Lists]):
     """Counts of run nodes.
 
-    Sums of entries are kept, numbers of nodes are not: those that only end are soon other nodes.
+    Sums of entries are kept, numbers of nodes are not: nodes that only end are soon replaced by others.
     """
 
     walk: ClassVar[Callable[..., int]] = staticmethod(walk_chains)
@@ -139,7 +140,7 @@ class ListCounter(Counter[Lists]):
         self.forget()
 
     def forget(self) -> None:
-        """Numbers of nodes and entries have changed: start again."""
+        """Discards all counts, after nodes and entries have been renumbered."""
         super().forget()
         self.counts: Any = new_list_counts(self._subsets)
         self._alike = nothing_alike()
@@ -152,7 +153,7 @@ class ListCounter(Counter[Lists]):
 
     @property
     def long_numbers(self) -> int:
-        """How many sums had to be worked out as Python integers."""
+        """The number of sums that had to be computed as Python integers."""
         return len(self._large)
 
     def numbers(self, compact: Lists, roots: NDArray[np.int32], oldest: int) -> list[int]:  # noqa: ARG002 - there is no window
@@ -161,7 +162,7 @@ class ListCounter(Counter[Lists]):
         return list(self._numbers_of(compact, roots))
 
     def _sum_up(self, lists: Lists) -> None:
-        """Sums beyond a word, oldest first."""
+        """Computes sums beyond a word, oldest first."""
         counts, subsets, done = self.counts, self._subsets, self.counts.done_entries
         fresh = np.flatnonzero(~(counts.most[self._large_done : done] < FITS)) + self._large_done
         widths = lists.widths[lists.entries.place[fresh]].tolist()
@@ -196,7 +197,7 @@ class ListCounter(Counter[Lists]):
             yield total if size else 1
 
     def seek(self, compact: Lists, root: int, oldest: int, index: int) -> Place:  # noqa: ARG002 - there is no window
-        """Where the complex event number `index` of a root is, in the order of enumeration."""
+        """The place of the complex event number `index` of a root, in the order of enumeration."""
         nodes, entries = compact.nodes, compact.entries
         choices: list[tuple[int, int, int]] = []
         items: list[tuple[int, int]] = []

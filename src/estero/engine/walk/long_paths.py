@@ -1,14 +1,14 @@
-"""Numbers of paths that words do not hold, of the nodes below some roots, and where a path goes there.
+"""Numbers of paths below some roots that words do not hold, and the course of a path there.
 
 The numbers of w nodes have up to w bits each, too much to be held at once. But at any time newer nodes refer
-to the few older ones that lists of runs held then. So the nodes are cut, oldest first, into about √w pieces
-of √w; numbers are added up in words of one table, in place where nobody reads the old number any more, and
-what is kept is what goes from one piece to the next.
+to the few older ones that the lists of runs held then. So the nodes are cut, oldest first, into about √w
+pieces of √w; numbers are added up in words of one table, in place if the old number is no longer read, and
+only what passes from one piece to the next is kept.
 
-A path goes downwards, through each piece once. Where it turns there is told by the leading bits: what comes
-into a piece is cut off far below the lowest bit that √w additions can use up. Where that leaves it open, the
-piece is gone through with whole numbers. What the path has passed on its way is a sum of the numbers that
-come into the piece, each so many times: so a piece takes a few products, whatever its length.
+A path goes downwards, through each piece once. Its turns there are decided by the leading bits: the numbers
+that enter a piece are cut off far below the lowest bit that √w additions can affect. If that leaves a turn
+open, the piece is computed with whole numbers. What the path has passed on its way is a sum of the numbers
+that enter the piece, each with a factor: so a piece takes a few products, whatever its length.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from estero.engine.walk.choices import PathCounts, resolved
 from estero.engine.walk.counter import FITS, known
 
 _SHORTEST = 1 << 9
-"""Nodes in a piece at least."""
+"""The least number of nodes in a piece."""
 _SPARE = 192
-"""Leading bits that are looked at beyond those that a piece can use up: 63 may be leading zeros."""
+"""The number of leading bits that are read in addition to those that a piece can affect: 63 may be leading
+zeros.
+"""
 
 
 @pool
 class Unions(NamedTuple):
-    """The unions below some roots whose numbers are long, ascending, and what is on each side.
+    """The unions below some roots whose numbers are long, ascending, and both sides of each.
 
     node int32; left, right int32: the place of such a union, the first one below that side, or NONE where
     left_word, right_word uint64 are the number of that side.
@@ -46,9 +48,9 @@ class Unions(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """Where a path turns: right bool[unions] by place, for those that it comes through.
+    """The turns of a path: right bool[unions] by place, for those that it passes.
 
-    `last` is the last node of these; behind it the path has the number `rest`, which is a word.
+    `last` is the last node of these; after it the path has the number `rest`, which is a word.
     """
 
     right: NDArray[np.bool_]
@@ -59,7 +61,7 @@ class Turns(NamedTuple):
 class _Way(NamedTuple):
     """A path in a piece: the places of its unions, and whether it turns right there.
 
-    It leads to the union at `place`, or none, below which it has the number `rest`.
+    It leads to the union at `place`, or to none, below which it has the number `rest`.
     """
 
     places: NDArray[np.int64]
@@ -70,12 +72,12 @@ class _Way(NamedTuple):
 
 @pool
 class Sums(NamedTuple):
-    """Numbers that are still read, in words; each has a row.
+    """Numbers that will still be read, in words; each has a row.
 
     digits uint64[rows × width]: number i is in digits[i × width …], the lowest word first, length int32[rows]
     of them. Rows 0 and 1 are for words on the sides of the union at hand. free int32[rows]: rows not in use,
-    the first free_rows int64[1] of them. row int32[unions]: where the number of a union is or was; words
-    int32[unions]: how long it is.
+    the first free_rows int64[1] of them. row int32[unions]: the row of the number of a union, now or before;
+    words int32[unions]: its length.
     """
 
     digits: NDArray[np.uint64]
@@ -89,7 +91,7 @@ class Sums(NamedTuple):
 @kernel(Arena, PathCounts, INT, INT)
 @inlined
 def union_below(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
-    """The first union with two sides below a long node that is resolved; only one way is between."""
+    """The first union with two sides below a resolved long node, to which there is only one way."""
     while arena.kind[node] != UNION or arena.start[arena.right[node]] < oldest:
         node = resolved(arena, counts, arena.left[node], oldest)
     return node
@@ -99,8 +101,8 @@ def union_below(arena, counts, node, oldest):  # type: ignore[no-untyped-def]
 def mark_long(arena, counts, roots, oldest, place, marked):  # type: ignore[no-untyped-def]
     """Sets `place` int32[nodes] to 1 at the unions below some long roots that are long, too, and 0 before.
 
-    Fills marked int64[2] with how many these are, and the first one. Children have smaller numbers than their
-    parents.
+    Fills marked int64[2] with the number of these, and the first one. Children have smaller numbers than
+    their parents.
     """
     waiting = np.int64(0)
     node = 0
@@ -130,7 +132,7 @@ def mark_long(arena, counts, roots, oldest, place, marked):  # type: ignore[no-u
 
 @kernel(Arena, PathCounts, INT, INT32S, INT, Unions)
 def list_long(arena, counts, oldest, place, first, unions):  # type: ignore[no-untyped-def]
-    """Fills `unions` with what is marked, from the node `first` on, and `place` with where it is there."""
+    """Fills `unions` with the marked nodes, from the node `first` on, and `place` with their places there."""
     node = first
     for number in range(unions.node.size):
         while place[node] == 0:
@@ -152,7 +154,7 @@ def list_long(arena, counts, oldest, place, first, unions):  # type: ignore[no-u
 
 @inlined
 def side_row(sums, side, word, spare):  # type: ignore[no-untyped-def]
-    """The row of a side of a union: that of a union below, or the spare one, which gets the word."""
+    """The row of a side of a union: that of the union below, or the spare one, which gets the word."""
     if side != NONE:
         return np.int64(sums.row[side])
     sums.digits[spare * (sums.digits.size // sums.length.size)] = word
@@ -162,7 +164,7 @@ def side_row(sums, side, word, spare):  # type: ignore[no-untyped-def]
 
 @inlined
 def add_rows(sums, one, two, target):  # type: ignore[no-untyped-def]
-    """Puts the sum of two rows into a row, which may be one of them; returns how many words it has."""
+    """Puts the sum of two rows into a row, which may be one of them; returns its number of words."""
     if sums.length[one] < sums.length[two]:
         one, two = two, one
     digits = sums.digits
@@ -193,7 +195,7 @@ def add_rows(sums, one, two, target):  # type: ignore[no-untyped-def]
 
 @kernel(Unions, INT64S, INT, INT, Sums)
 def add_up(unions, until, first, last, sums):  # type: ignore[no-untyped-def]
-    """Works out the numbers of the unions at the places first … last - 1; those before are done.
+    """Computes the numbers of the unions at the places first … last - 1; those before are done.
 
     until int64[unions] is the last place that reads a number; its row is free from there on.
     """
@@ -257,7 +259,7 @@ class LongPaths:
         """By root."""
 
     def turns(self, root: int, index: int) -> Turns:
-        """The way to the path number `index` below a root."""
+        """The turns of the path number `index` below a root."""
         right = np.zeros(self.unions.node.size, np.bool_)
         last = place = self._top[root]
         while place != NONE:
@@ -270,12 +272,12 @@ class LongPaths:
         return Turns(right, int(self.unions.node[last]), index)
 
     def _way(self, top: int, index: int, shift: int) -> _Way | None:
-        """The way through a piece from place `top` on, told without the last `shift` bits.
+        """The way through a piece from place `top` on, determined without the last `shift` bits.
 
-        None where these bits are needed.
+        None if these bits are needed.
 
         A number in the piece is a sum of at most 2 ** (its place in the piece + 1) numbers that were cut off,
-        and so is less than that above what is left of it. The path takes off numbers of different places.
+        and so exceeds what is left of it by less than that. The path subtracts numbers of different places.
         """
         low = top - top % self._length
         carried = self._carried[low // self._length]
@@ -308,8 +310,7 @@ class LongPaths:
 def _passed(low: int, columns: list[list[int]], carried: dict[int, int], turned: list[bool]) -> int:
     """The sum of the numbers on the left of the unions in a piece where a path turns to the right.
 
-    From the newest union on down it is known how many times the sum has its number, and so those of its
-    sides.
+    From the newest union downwards, the factor of its number in the sum is known, and so those of its sides.
     """
     times, times_carried = [0] * len(turned), dict.fromkeys(carried, 0)
     passed, offset = 0, len(turned)
@@ -330,11 +331,11 @@ def _passed(low: int, columns: list[list[int]], carried: dict[int, int], turned:
 
 
 def _last_readers(unions: Unions) -> NDArray[np.int64]:
-    """Of each union the place of the last one that has it on a side, int64; 0 if there is none."""
+    """For each union, the place of the last one that has it on a side, int64; 0 if there is none."""
     places = np.arange(unions.node.size)
     last = np.zeros((2, unions.node.size), np.int64)
     for row, side in zip(last, (unions.left, unions.right), strict=True):
-        row[side[side >= 0]] = places[side >= 0]  # they ascend, and the last one stays
+        row[side[side >= 0]] = places[side >= 0]  # places ascend, and the last one is kept
     latest: NDArray[np.int64] = np.maximum(*last)
     return latest
 
@@ -349,7 +350,7 @@ def _new_sums(until: NDArray[np.int64]) -> Sums:
 
 
 def _widened(sums: Sums, additions: int) -> Sums:
-    """The same, wide enough for the sums of `additions` additions: each adds a bit at most."""
+    """The sums, wide enough for `additions` additions: each adds a bit at most."""
     rows = sums.length.size
     width, needed = sums.digits.size // rows, int(sums.length.max()) + additions // 64 + 2
     if needed <= width:
@@ -360,7 +361,7 @@ def _widened(sums: Sums, additions: int) -> Sums:
 
 
 def _number(sums: Sums, place: int) -> int:
-    """The number of a union whose row was not given away."""
+    """The number of a union whose row has not been reused."""
     first = int(sums.row[place]) * (sums.digits.size // sums.length.size)
     words = sums.digits[first : first + int(sums.words[place])]
     return int.from_bytes(words.astype("<u8").tobytes(), "little")

@@ -53,14 +53,14 @@ def filled(matches: Matches, sizes: NDArray[np.int64]) -> Matches:
 
 
 def offsets_of(sizes: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where each of n lists of these sizes begins, one after the other, and where the last one ends."""
+    """The beginnings of n concatenated lists of these sizes, and the end of the last one."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
 
 
 def places_of(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers first[i] … first[i] + sizes[i] - 1 of each i, one after the other."""
+    """The numbers first[i] … first[i] + sizes[i] - 1 of each i, concatenated."""
     offsets = offsets_of(sizes)
     return np.repeat(first - offsets[:-1], sizes) + np.arange(offsets[-1])
 
@@ -100,7 +100,7 @@ def sliced(matches: Matches, first: int, last: int) -> Matches:
 
 
 def joined(parts: Sequence[Matches]) -> Matches:
-    """One batch after the other; there is at least one."""
+    """The concatenation of batches, of which there is at least one."""
     if len(parts) == 1:
         return parts[0]
     start, end, event, marks = (

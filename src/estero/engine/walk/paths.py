@@ -1,9 +1,9 @@
 """Compact sets of paths (tECS): counting, seeking and enumerating (distributed-cea, 4).
 
 A complex event is a path from a root downwards, from its end backwards. At a union the left side comes first
-and the right side is left for later, unless its max_start has left the window; so every visited node leads
-to an output. A choice is the one child that is for the window, as if it was not there itself. Seeking goes
-past a left side as a whole, by its count: it costs the length of one path, and the rim below the root.
+and the right side is left for later, unless its max_start has left the window; so every visited node leads to
+an output. A choice stands for its child for the window, as if it were not there itself. Seeking skips a left
+side as a whole, by its count: it costs the length of one path, and the rim below the root.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from estero.engine.walk.matches import Matches
 from estero.engine.walk.roots import Roots
 
 _NO_NODE = np.iinfo(np.int32).max
-"""Above all nodes."""
+"""Greater than all nodes."""
 
 
 @kernel(Arena, PathCounts, INT)
@@ -121,7 +121,7 @@ def count_rim(arena, counts, root, oldest):  # type: ignore[no-untyped-def]
 def count_few(arena, counts, root, oldest):  # type: ignore[no-untyped-def]
     """The count of a resolved root, exact and rough, and how many nodes of its rim were looked at.
 
-    The rim is gone through path by path, with nothing noted. Where it is long, these are more than SHORT.
+    The rim is visited path by path, with nothing noted. If it is long, these are more than SHORT.
     """
     of_nodes = counts.of_nodes
     stack = counts.stack
@@ -154,7 +154,7 @@ def count_paths(arena, counts, roots, exact, rough, least):  # type: ignore[no-u
         oldest = roots.oldest[place]
         root = resolved(arena, counts, roots.root[place], oldest)
         exact[place], rough[place], looked = count_few(arena, counts, root, oldest)
-        if looked > SHORT or not rough[place] < FITS:  # what is long is worked out from the rim
+        if looked > SHORT or not rough[place] < FITS:  # long numbers are computed from the rim
             looked = count_rim(arena, counts, root, oldest)
             exact[place], rough[place] = known(counts.of_nodes, root, arena.start[root], oldest)
         steps += looked
@@ -164,7 +164,7 @@ def count_paths(arena, counts, roots, exact, rough, least):  # type: ignore[no-u
 
 @inlined
 def leave(walk, choices, node, depth):  # type: ignore[no-untyped-def]
-    """Puts a choice on top: a node, and the items above it. Returns how many there are then."""
+    """Pushes a choice: a node, and the number of items above it. Returns the number of choices."""
     walk.choice[4 * choices] = node
     walk.choice[4 * choices + 1] = depth
     return choices + 1
@@ -211,7 +211,7 @@ def descend_path(arena, oldest, walk, choices, most):  # type: ignore[no-untyped
 
 @inlined
 def seek_path(arena, counts, root, oldest, skip, walk):  # type: ignore[no-untyped-def]
-    """Goes to the complex event number `skip` of a root, as far as those after it have another way."""
+    """Goes to the complex event number `skip` of a root, leaving choices for those after it."""
     if counts is None:
         return DONE, leave(walk, 0, root, 0)
     node = root
@@ -316,7 +316,7 @@ class PathCounter(Counter[Arena]):
         self._long: LongPaths | None = None
 
     def forget(self) -> None:
-        """Numbers of nodes have changed: start again."""
+        """Discards all counts, after nodes have been renumbered."""
         super().forget()
         self._done = 0
         self._long = None
@@ -338,7 +338,7 @@ class PathCounter(Counter[Arena]):
         known = self._long
         if known is None or known.oldest != oldest or not set(roots.tolist()) <= known.totals.keys():
             none = np.zeros(roots.size, np.int64)
-            self._counted(compact, Roots(none, roots, none + oldest))  # other rims were counted since
+            self._counted(compact, Roots(none, roots, none + oldest))  # other rims have been counted since
             known = self._long = LongPaths(compact, self.counts, roots, oldest)
         return [known.totals[root] for root in roots.tolist()]
 

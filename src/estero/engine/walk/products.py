@@ -1,10 +1,10 @@
 """Compact sets of products of heaps: counting, seeking and enumerating (PCEA, Theorem 5.2).
 
-Enumerating: an *agenda* lists the heaps from which the complex event at hand still needs a product. A heap
-offers its own product, then its right side, then its left side; the sides are choices for later, with
-the agenda and the items at that point. So cross products are walked like the digits of a number, the last
-heap fastest, and nothing of them is ever written down. Choices are only heaps with something in the window,
-so each leads to a complex event, after as many steps as that has items.
+Enumerating: an *agenda* lists the heaps from which the current complex event still needs a product. A heap
+offers its own product, then its right side, then its left side; the sides are choices for later, with the
+agenda and the items at that point. So cross products are enumerated like the digits of a number, the last
+heap fastest, and are never materialized. Choices are only heaps with something in the window, so each leads
+to a complex event, after as many steps as that has items.
 
 Seeking: the index is a number whose digits are the indexes in the heaps of the product, the last heap's digit
 the lowest. So it costs as many steps as the complex event has items, times the way down each heap, and the
@@ -14,7 +14,7 @@ Counting: a product counts the product of its heaps, a heap the sum of its three
 in time linear in the rim below the root and never in the complex events. With a window of w events and a hot
 key the rim has O(w log w) nodes, without a window there is none.
 
-Heap nodes and products have one numbering here, as parts: product p is p, heap node h is -1 - h.
+Heap nodes and products are numbered together here, as parts: product p is p, heap node h is -1 - h.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def count_list(heaps, counts, heap, oldest):  # type: ignore[no-untyped-def]
     """The count of a heap inside the window, exact and rough, and how many nodes were looked at.
 
     Products that were added in the order of their starts are a list, the newest first. Its rim is counted
-    along the list, with nothing noted. Where it is long, or no list, more than SHORT nodes were looked at.
+    along the list, with nothing noted. If it is long, or not a list, more than SHORT nodes were visited.
     """
     nodes = heaps.nodes
     exact = np.uint64(0)
@@ -221,7 +221,7 @@ def count_products(heaps, counts, roots, exact, rough, least):  # type: ignore[n
             looked += nodes_of_heap
             if looked > SHORT:
                 break
-        if looked > SHORT or not rough[place] < FITS:  # what is long is worked out from the rim
+        if looked > SHORT or not rough[place] < FITS:  # long numbers are computed from the rim
             looked = count_rim(heaps, counts, root, oldest)
             exact[place], rough[place] = known(counts.of_products, root, heaps.products.start[root], oldest)
         steps += looked
@@ -231,9 +231,9 @@ def count_products(heaps, counts, roots, exact, rough, least):  # type: ignore[n
 
 @inlined
 def leave(walk, choices, part, agenda, listed, depth):  # type: ignore[no-untyped-def]
-    """Puts a choice on top: a part, the agenda after it, its cells in use, and the items above.
+    """Pushes a choice: a part, the agenda after it, its cells in use, and the number of items above.
 
-    Returns how many choices there are then.
+    Returns the number of choices.
     """
     walk.choice[4 * choices] = part
     walk.choice[4 * choices + 1] = agenda
@@ -246,7 +246,7 @@ def leave(walk, choices, part, agenda, listed, depth):  # type: ignore[no-untype
 def descend_product(heaps, oldest, walk, choices, most):  # type: ignore[no-untyped-def]
     """Goes through the agenda from the top choice on; see `enumeration.go_on`.
 
-    Invariant: the items, then the part at hand, then one product of each heap on the agenda, are a complex
+    Invariant: the items, then the current part, then one product of each heap on the agenda, make a complex
     event. An agenda is a list of cells: heap, the next cell, and while seeking the index in that heap.
     """
     products, nodes = heaps
@@ -396,7 +396,7 @@ class ProductCounter(Counter[Heaps]):
         self._large_oldest = -1
 
     def forget(self) -> None:
-        """Numbers of products and nodes have changed: start again."""
+        """Discards all counts, after products and nodes have been renumbered."""
         super().forget()
         self._done = (0, 0)
         self._large.clear()
@@ -420,11 +420,11 @@ class ProductCounter(Counter[Heaps]):
     def numbers(self, compact: Heaps, roots: NDArray[np.int32], oldest: int) -> list[int]:
         """See `Counter`."""
         none = np.zeros(roots.size, np.int64)
-        self._counted(compact, Roots(none, roots, none + oldest))  # other rims were counted since
+        self._counted(compact, Roots(none, roots, none + oldest))  # other rims have been counted since
         return [self._number(compact, root, oldest) for root in roots.tolist()]
 
     def _number(self, compact: Heaps, root: int, oldest: int) -> int:
-        """The exact count of a part, from the counts of the parts below it; each is worked out once."""
+        """The exact count of a part, from those of the parts below it; each is computed once."""
         if oldest != self._large_oldest:
             self._large_rim.clear()
             self._large_oldest = oldest
@@ -451,7 +451,7 @@ class ProductCounter(Counter[Heaps]):
         return number
 
     def seek(self, compact: Heaps, root: int, oldest: int, index: int) -> Place:
-        """Where the complex event number `index` of a product is, in the order of enumeration."""
+        """The place of the complex event number `index` of a product, in the order of enumeration."""
         products = compact.products
         choices: list[tuple[int, ...]] = []
         items: list[tuple[int, int]] = []

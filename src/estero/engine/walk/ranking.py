@@ -1,10 +1,10 @@
 """The complex events below roots of a circuit, best first, without a look at the others (docs/papers.md).
 
-What a union offers is a heap of its alternatives, best first: a persistent leftist heap, which shares all but
-a logarithm of nodes with those of its children (Bourhis, Grez, Jachiet and Riveros, ICDT 2021). So the best
-complex event below each gate is known, and what remains of a heap without its first are two heaps. Taking a
-complex event leaves those behind wherever an alternative was taken: each is a set of complex events with the
-same beginning, in a queue by the best of them.
+A union offers a heap of its alternatives, best first: a persistent leftist heap, which shares all but a
+logarithmic number of nodes with those of its children (Bourhis, Grez, Jachiet and Riveros, ICDT 2021). So the
+best complex event below each gate is known, and the rest of a heap without its first are two heaps. After
+taking a complex event, such a rest remains wherever an alternative was taken: each is a set of complex events
+with the same beginning, queued by the best of them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from estero.engine.store.arena import NONE, UNION
 from estero.engine.walk.circuit import Circuit
 
 NEXT, NODES = range(2)
-"""Places of the state of `put_heaps`: the next gate, and how many nodes there are."""
+"""Places in the state of `put_heaps`: the next gate, and the number of nodes."""
 WAITING, ITEMS, RESTS, DRAWN, GATES, LENGTH, WHOLE = PLACES = range(7)
-"""Places of the state of `draw`: how many candidates, items, rests, complex events and gates of these; where
-capacity lacks, how many events the next complex event has still, and all in all."""
+"""Places in the state of `draw`: the numbers of candidates, items, rests, complex events and their gates; if
+capacity is missing, how many events the next complex event still has, and how many in all."""
 MELDED = 80
-"""No meld makes more nodes: a right spine has the logarithm of 2^31 at most."""
+"""The most nodes of a meld: a right spine has at most the logarithm of 2^31."""
 
 
 @pool
@@ -81,9 +81,9 @@ def put_node(heaps, node, of, below, state):  # type: ignore[no-untyped-def]
 
 @step
 def meld(heaps, best, one, two, passed, state):  # type: ignore[no-untyped-def]
-    """The heap of two, where `passed` complex events come before those of the second.
+    """The meld of two heaps, where `passed` complex events come before those of the second.
 
-    Of two that are equally good the one of the first heap is above.
+    If two are equally good, the one of the first heap is on top.
     """
     height = 0
     before_one = passed - passed
@@ -185,7 +185,7 @@ def heaps_of_floats(circuit, exact, value, best, heaps, state):  # type: ignore[
 
 @pool
 class Integers(NamedTuple):
-    """What candidates are worth, what their ways have gained so far, and the greatest sums of rests."""
+    """The worth of candidates, the gains on their ways so far, and the greatest sums of rests."""
 
     worth: NDArray[np.int64]
     gained: NDArray[np.int64]
@@ -203,7 +203,7 @@ class Floats(NamedTuple):
 
 @pool
 class Queue(NamedTuple):
-    """Candidates: sets of complex events of a root that begin with the same way, by the best of them.
+    """Candidates: sets of complex events of a root with the same beginning, ordered by the best of them.
 
     ========= ======= ==============================================================================
     array     dtype   meaning
@@ -212,10 +212,10 @@ class Queue(NamedTuple):
     root      int32   the root
     place     uint64  which complex event of its root the best one is
     node      int32   the heap from which the next alternative is taken
-    base      uint64  how many complex events come before what that heap was counted from
-    passed    uint64  how many come before all that begin so
+    base      uint64  how many complex events come before the base of that heap
+    passed    uint64  how many come before all with this beginning
     item      int32   the last item on the way
-    rest      int32   the first rest, of what is needed beside
+    rest      int32   the first rest, of what else is needed
     ========= ======= ==============================================================================
     """
 
@@ -231,10 +231,11 @@ class Queue(NamedTuple):
 
 @pool
 class Ways(NamedTuple):
-    """What candidates share. Item i: a gate with an event on the way, the item before it, how many there are.
+    """Shared parts of candidates. Item i: a gate with an event on the way, the item before it, their count.
 
-    Rest i: a gate that is needed one of, and the rest after it; of all of them together how many `ways` there
-    are uint64, which of these is the best `place` uint64, and how many events that has. Rest 0 is the end.
+    Rest i: a gate of which one complex event is needed, and the rest after it; of all of them together the
+    number of `ways` uint64, which of these is the best `place` uint64, and how many events that has. Rest 0
+    is the end.
     """
 
     item_gate: NDArray[np.int32]
@@ -249,7 +250,7 @@ class Ways(NamedTuple):
 
 @pool
 class Drawn(NamedTuple):
-    """Complex events that were drawn: the root of each, and gates offsets[i] … offsets[i + 1] - 1."""
+    """The complex events drawn: the root of each, and gates offsets[i] … offsets[i + 1] - 1."""
 
     root: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -272,7 +273,7 @@ def comes_before(queue, worth, of, one, two):  # type: ignore[no-untyped-def]
 
 @inlined
 def push(queue, worth, of, state):  # type: ignore[no-untyped-def]
-    """Lets the candidate queue.order[state[WAITING]] wait, too."""
+    """Queues the candidate queue.order[state[WAITING]]."""
     order = queue.order
     place = state[WAITING]
     state[WAITING] = place + 1
@@ -285,7 +286,7 @@ def push(queue, worth, of, state):  # type: ignore[no-untyped-def]
 
 @inlined
 def pop(queue, worth, of, state):  # type: ignore[no-untyped-def]
-    """Takes the first candidate out; its number is free then."""
+    """Removes the first candidate; its number is free afterwards."""
     order = queue.order
     size = state[WAITING] - 1
     state[WAITING] = size
@@ -307,7 +308,7 @@ def pop(queue, worth, of, state):  # type: ignore[no-untyped-def]
 
 @step
 def leave(heaps, queue, ways, best, sums, of, at, node, state):  # type: ignore[no-untyped-def]
-    """Lets the alternatives of `node` wait that are not taken by candidate `at`."""
+    """Queues the alternatives of `node` that are not taken by candidate `at`."""
     rest = queue.rest[at]
     new = queue.order[state[WAITING]]
     gate = heaps.gate[node]
@@ -326,7 +327,7 @@ def leave(heaps, queue, ways, best, sums, of, at, node, state):  # type: ignore[
 
 @step
 def need(exact, heaps, best, ways, sums, gate, then, state):  # type: ignore[no-untyped-def]
-    """A rest: a gate before what is needed `then`."""
+    """Makes a rest: a gate before what is needed `then`."""
     new = state[RESTS]
     state[RESTS] = new + 1
     ways.rest_gate[new] = gate
@@ -340,7 +341,7 @@ def need(exact, heaps, best, ways, sums, gate, then, state):  # type: ignore[no-
 
 @inlined
 def go(circuit, exact, value, best, heaps, queue, ways, sums, of, at, state):  # type: ignore[no-untyped-def]
-    """Goes on from candidate `at`, which is free, to its best complex event; returns its last item."""
+    """Follows candidate `at`, which is free, to its best complex event; returns its last item."""
     while True:
         node = queue.node[at]
         queue.base[at] = queue.base[at] + heaps.shift[node]
@@ -409,7 +410,7 @@ def draw(circuit, exact, value, best, heaps, queue, ways, sums, of, left, least,
             state[WHOLE] = whole
             return GROW
         pop(queue, worth, of, state)
-        # the candidate's number stays out of the way of those that are left behind
+        # the candidate's number does not collide with those of the remaining ones
         kept = queue.order[queue.order.size - 1]
         queue.order[queue.order.size - 1] = at
         queue.order[state[WAITING]] = kept

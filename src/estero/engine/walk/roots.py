@@ -17,9 +17,10 @@ from estero.engine.store.schema import new
 
 @pool
 class Roots(NamedTuple):
-    """Compact sets that ended, in order of `event` (their end).
+    """Roots of compact sets, in order of `event` (their end).
 
-    The complex events below `root` that start at or after `oldest`. Valid until the recognizer goes on.
+    They stand for the complex events below `root` that start at or after `oldest`. Valid until the recognizer
+    continues.
     """
 
     event: NDArray[np.int64]
@@ -27,11 +28,11 @@ class Roots(NamedTuple):
     oldest: NDArray[np.int64]
 
     def part(self, first: int, last: int) -> Roots:
-        """Those from number `first` to before number `last`."""
+        """The roots from number `first` to before number `last`."""
         return Roots(self.event[first:last], self.root[first:last], self.oldest[first:last])
 
     def chosen(self, places: NDArray[np.int64]) -> Roots:
-        """Those with these ascending numbers."""
+        """The roots with these ascending numbers."""
         return Roots(self.event[places], self.root[places], self.oldest[places])
 
 
@@ -55,9 +56,9 @@ def by_end(roots: Roots) -> tuple[NDArray[np.int64], list[int]]:
 
 
 def ranks_of_ends(roots: Roots, nodes: Arena, *, last: bool) -> NDArray[np.int64]:
-    """Of each root how many of the ends of its start are later, or earlier, if not `last`.
+    """The number of ends of a root's start that are later, or earlier if not `last`, for each root.
 
-    All complex events below a root have to have one start; `nodes` are those of the compact set.
+    All complex events below a root must have one start; `nodes` are those of the compact set.
     """
     start = nodes.start[roots.root]
     order = np.lexsort((-roots.event if last else roots.event, start))

@@ -1,9 +1,9 @@
 """Sharing an enumeration among processes that each hold the compact set (distributed-cea, 4).
 
-Every process counts each root and takes one contiguous range of its indexes: they need no messages. The
-chapter counts all paths below a root, in a word; here it is those inside the window, and numbers have any
-size. What does not divide evenly goes round by how many complex events there were before, so that two shares
-of a whole stream differ by one complex event at most, however its roots are sized.
+Every process counts each root and takes one contiguous range of its indexes, so they need no messages. The
+chapter counts all paths below a root, in a word; here only those inside the window are counted, and numbers
+have any size. Remainders are dealt in turn, by the number of complex events before, so that two shares of a
+whole stream differ by at most one complex event, whatever the sizes of its roots.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORD = 1 << 62
-"""More than anybody enumerates: kernels get ranges that are cut here."""
+"""More than is ever enumerated: the ranges of kernels are cut here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One of `of` shares: `number` is 0 … of - 1. Raises ValueError where there is no such share."""
+    """One of `of` shares: `number` is 0 … of - 1. Raises ValueError for any other number."""
 
     number: int
     of: int
@@ -38,18 +38,18 @@ class Share:
             raise ValueError(f"there is no share {self.number}: shares are numbered from 0 to {last}")
 
     def size_of(self, count: int) -> int:
-        """How many of `count` things are dealt to this share, one after the other round all shares."""
+        """The number of `count` items in this share, if they are dealt to all shares in turn."""
         return (count + self.of - 1 - self.number) // self.of
 
     def range_of(self, count: int) -> tuple[int, int]:
-        """The first index of this share of `count` things, and the one after its last: they are in order."""
+        """The range of this share of `count` items, (first, behind the last); shares are in order."""
         even, rest = divmod(count, self.of)
         first = self.number * even + min(self.number, rest)
         return first, first + even + (self.number < rest)
 
 
 class Part(NamedTuple):
-    """Of root number place[i] the size[i] complex events from index first[i] on.
+    """The size[i] complex events of root number place[i] from index first[i] on.
 
     place int64[k], ascending; first, size > 0: int64[k], or objects where a number passes 2**62.
     """
@@ -60,11 +60,11 @@ class Part(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many complex events these are."""
+        """The number of these complex events."""
         return sum(self.size.tolist())
 
     def by_end(self, ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """(end, how many complex events of it are in this part), for the ends int64[r] of all roots."""
+        """(end, number of complex events in this part), for the ends int64[r] of all roots."""
         end, number = -1, 0
         for here, size in zip(ends[self.place].tolist(), self.size.tolist(), strict=True):
             if here != end and number:
@@ -86,7 +86,7 @@ class Part(NamedTuple):
 class Dealer:
     """Deals the complex events of one root after the other, and keeps the ranges of one share.
 
-    `dealt` is how many were dealt before: what did not divide evenly has left off there.
+    `dealt` is the number dealt before, at which the dealing of remainders continues.
     """
 
     def __init__(self, share: Share, dealt: int = 0) -> None:
@@ -115,18 +115,18 @@ WHOLE = Share(0, 1)
 """All that is dealt."""
 
 NO_RANGES = np.empty(0, np.int64), np.empty(0, np.int64)
-"""What kernels get where everything is wanted."""
+"""The ranges for kernels if everything is wanted."""
 
 
 def for_kernels(part: Part) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(skip, take) int64[k]: skip is -1 where it passes a word; a take is cut where nobody gets to."""
+    """(skip, take) int64[k]: skip is -1 if it exceeds a word; a take is cut beyond any practical size."""
     skip, take = (np.minimum(column, _WORD).astype(np.int64) for column in (part.first, part.size))
     skip[skip == _WORD] = -1
     return skip, take
 
 
 def _within_limit(ends: NDArray[np.int64], counts: Sequence[int], limit: int | None) -> NDArray[Any]:
-    """How many complex events of each root are among the first `limit` of its end."""
+    """The number of complex events of each root that are among the first `limit` of its end."""
     if limit is None or not counts:
         return np.array(counts, np.int64 if max(counts, default=0) < _WORD else object)
     first = [min(count, limit) for count in counts]

@@ -1,7 +1,7 @@
-"""From compact sets to circuits: what is below some roots and inside the window of each.
+"""From compact sets to circuits: the complex events below some roots and inside the window of each.
 
-Below a root what lies in its window as a whole is one gate for all roots. On the rim (`counter`) a gate is
-made for each window: together they are as many as a count of these roots looks at.
+Nodes that lie entirely in the window of a root are one gate for all roots. On the rim (`counter`) a gate is
+made for each window: together they are as many as a count of these roots visits.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from estero.engine.walk.products import Heaps, ProductCounts
 from estero.engine.walk.roots import Roots
 
 AT, HEIGHT, GATES, CHILDREN, OLDEST, WINDOW, MOST = PLACES = range(7)
-"""Places of the state of a kernel: the next root, how much is stacked, what is made, the window at hand, and
-how many gates are enough."""
+"""Places in the state of a kernel: the next root, the height of the stack, the numbers of gates and children,
+the current window, and how many gates are enough."""
 
 
 @pool
@@ -58,7 +58,7 @@ def note(made, state, part, is_whole, gate):  # type: ignore[no-untyped-def]
 
 @inlined
 def add_child(circuit, state, gate):  # type: ignore[no-untyped-def]
-    """A child of the gate that is closed next."""
+    """Adds a child to the gate that is closed next."""
     circuit.child[state[CHILDREN]] = gate
     state[CHILDREN] += 1
 
@@ -76,7 +76,7 @@ def close(circuit, state, event, mark):  # type: ignore[no-untyped-def]
 
 @inlined
 def lacks(circuit, state, stack, gates, children, height):  # type: ignore[no-untyped-def]
-    """Whether there is no capacity for so many more gates and children, and a stack of this height."""
+    """Whether capacity is missing for that many more gates and children, and a stack of this height."""
     return (
         state[GATES] + gates > circuit.event.size
         or state[CHILDREN] + children > circuit.child.size
@@ -86,7 +86,7 @@ def lacks(circuit, state, stack, gates, children, height):  # type: ignore[no-un
 
 @inlined
 def is_enough(state):  # type: ignore[no-untyped-def]
-    """Whether to read what there is before another root is begun."""
+    """Whether to read the gates made so far before another root is begun."""
     return state[HEIGHT] == 0 and state[GATES] >= state[MOST]
 
 
@@ -121,7 +121,7 @@ def stands_for(arena, node, oldest):  # type: ignore[no-untyped-def]
 def unfold_paths(arena, counts, roots, made, circuit, gates, stack, state):  # type: ignore[no-untyped-def]
     """See `circuits.unfolded`: fills `gates` int32[roots] from state[AT] on.
 
-    Returns GROW where capacity lacks, FULL where what is made is to be read.
+    Returns GROW if capacity is missing, FULL if the gates are to be read.
     """
     earliest = counts.of_nodes.earliest
     while state[AT] < roots.root.size:
@@ -268,7 +268,7 @@ def unfold_products(heaps, counts, roots, products_made, nodes_made, circuit, ga
 def unfold_lists(lists, roots, nodes_made, entries_made, circuit, gates, stack, state):  # type: ignore[no-untyped-def]
     """See `circuits.unfolded`; on the stack run node n is n, and -1 - e entry e with all that are before it.
 
-    Where attributes have to differ, nodes do not share what they go with: each has its entries as children.
+    If attributes must differ, nodes do not share the entries that fit them: each has its own as children.
     """
     nodes = lists.nodes
     entries = lists.entries

@@ -34,7 +34,7 @@ def call(function: str, *arguments: Operand) -> Expression:
 
 @checked
 def case(*whens: tuple[Condition | Expression, Operand], otherwise: Operand = None) -> Expression:
-    """The value behind the first condition that is true, else `otherwise`: ``CASE WHEN … END``.
+    """The value after the first condition that is true, else `otherwise`: ``CASE WHEN … END``.
 
     >>> from estero import attribute, var
     >>> price = attribute("price")

@@ -29,11 +29,11 @@ def check_absences(tree: QueryTree, schema: Schema | None, problems: Problems) -
         for absence in node.after:
             if id(absence) not in at_the_end:
                 problems.add(
-                    "NOT(…) FOR behind a part goes at the end of the whole pattern",
+                    "NOT(…) FOR after a part goes at the end of the whole pattern",
                     absence.span,
                     piece="NOT(…) FOR at the end of a part",
                     expected="a pattern that is one sequence, with NOT(…) FOR as its last part",
-                    hint="with something behind it, leave the parentheses out: a ; NOT(b) FOR 1 HOUR ; c; "
+                    hint="with something after it, leave the parentheses out: a ; NOT(b) FOR 1 HOUR ; c; "
                     "alternatives with deadlines are queries of their own",
                 )
     if at_the_end and tree.consume is not Consume.NONE:
@@ -66,7 +66,7 @@ def _check_deadline(absence: p.Absence, schema: Schema | None, problems: Problem
 
 
 def _check_compared(pattern: p.Pattern, problems: Problems, *, once: bool = True) -> None:
-    """Notes comparisons with what a first or last absence forbids, in parts that may occur several times.
+    """Notes comparisons with the event of a first or last absence, in parts that may occur several times.
 
     `once`: the pattern occurs once in each complex event.
     """

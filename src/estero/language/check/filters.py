@@ -23,7 +23,7 @@ from estero.language.tree.whole import DEADLINE, DURATION, ENDS, TIME_OF
 from estero.language.tree.words import named, quoted
 
 AT_THE_END: Final = (
-    "a query whose pattern ends with NOT(…) FOR d has it, in SELECT and in a FILTER behind the whole pattern"
+    "a query whose pattern ends with NOT(…) FOR d has it, in SELECT and in a FILTER after the whole pattern"
 )
 """The hint for a misplaced ``decided_time``."""
 
@@ -166,7 +166,7 @@ class VariablesChecker(KindChecker):
         elif name == DECIDED_TIME:
             hint = AT_THE_END
         elif name in (START_TIME, END_TIME, DURATION):
-            hint = "it is that of the whole complex event: write it in the FILTER behind the whole pattern"
+            hint = "it is that of the whole complex event: write it in the FILTER after the whole pattern"
         else:
             variable = quoted(next(iter(self._types), "x"))
             inside = f"{variable}[…{quoted(attribute.name)}…]"

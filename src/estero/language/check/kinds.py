@@ -181,7 +181,7 @@ class KindChecker:
             )
 
     def _kept_exactly(self, node: e.Node) -> None:
-        """Notes a constant beside a decimal with more digits than a float keeps."""
+        """Notes a constant compared with a decimal that has more digits than a float keeps."""
         if not (isinstance(node, e.Literal) and isinstance(node.value, float)):
             return
         with suppress(ValueError):  # without a text

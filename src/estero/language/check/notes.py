@@ -113,7 +113,7 @@ def _leaving_out(pattern: Pattern) -> Iterator[tuple[Iteration, set[str]]]:
 
 
 def _relabelled(pattern: Pattern, labels: set[str]) -> set[str]:
-    """The labels that events with these labels have in `pattern`, which is around what marks them."""
+    """The labels that events with these labels have in `pattern`, around the part that marks them."""
     match pattern:
         case As(variable=variable):
             return labels | {variable}

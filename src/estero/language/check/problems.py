@@ -1,4 +1,4 @@
-"""The errors of one query: every check adds to them, and they are given in order of place."""
+"""The errors of one query: every check adds to them, and they are returned in order of place."""
 
 from __future__ import annotations
 

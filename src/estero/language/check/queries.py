@@ -1,8 +1,8 @@
 """The check of a query against the schema: all its errors at once, in order of place.
 
-`check_query` gathers what the checks note: of the pattern's shape and types (here), the filters (filters.py),
-where their variables are bound (scopes.py), the keys (keys.py), and the clauses (clauses.py).
-Without a schema only what needs none is checked.
+`check_query` gathers the errors that the checks note: of the pattern's shape and types (here), the filters
+(filters.py), the scopes of their variables (scopes.py), the keys (keys.py), and the clauses (clauses.py).
+Without a schema, checks that need one are omitted.
 """
 
 from __future__ import annotations

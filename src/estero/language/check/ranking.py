@@ -1,4 +1,4 @@
-"""Checks of ORDER BY: by what the best complex events of a whole answer are told."""
+"""Checks of ORDER BY: the criteria by which the best complex events of an answer are chosen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KNOWN = "duration, start_time, end_time, sum(x.price), count(x), or a column th
 
 
 def ranked_by(tree: q.QueryTree, ranking: q.Ranking) -> str | None:
-    """The text by which `Answer.top` ranks; None for what complex events are not ranked by."""
+    """The text by which `Answer.top` ranks; None for a criterion that it does not support."""
     match _meant(tree, ranking.by):
         case e.Attribute(name, None) if name in _WHOLE:
             return name
@@ -28,7 +28,7 @@ def ranked_by(tree: q.QueryTree, ranking: q.Ranking) -> str | None:
 
 
 def _meant(tree: q.QueryTree, by: e.Node) -> e.Node:
-    """What a column is computed from, if this is the name of one."""
+    """The expression of a column, if this is the name of one."""
     computed = {
         item.name: item.expression for item in tree.select or () if isinstance(item, q.SelectExpression)
     }
@@ -61,7 +61,7 @@ def check_ranking(tree: q.QueryTree, ranking: q.Ranking, problems: Problems) -> 
         )
     if tree.per is not None:
         problems.add(
-            "behind ORDER BY the LIMIT is of the whole answer",
+            "after ORDER BY, LIMIT applies to the whole answer",
             tree.places.get("PER", NOWHERE),
             expected="LIMIT without PER",
             hint="leave PER out, or ORDER BY",

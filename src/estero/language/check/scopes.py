@@ -1,7 +1,7 @@
 """Checks of the scopes of variables: bound in the filtered pattern, or in one around it (FO-CEL).
 
-A label that is dropped or renamed before it gets to the filter is not bound there. What UNLESS forbids
-may speak of events outside of it only where it is one event.
+A label that is dropped or renamed before it gets to the filter is not bound there. The pattern after UNLESS
+may refer to events outside of it only if it is one event.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _check_name(
         problems.add(
             f"{what} {name}",
             problems.inner_span(item.span, quoted(name)),
-            expected="another name behind AS",
+            expected="another name after AS",
             hint=f"for example {quoted(f'{name}_shown')}",
         )
 

@@ -47,7 +47,7 @@ class RegisteredPredicate:
 
     @property
     def signature(self) -> str:
-        """The names of its arguments, as in ``(values, by)``; ``(…)`` where they are not known."""
+        """The names of its arguments, as in ``(values, by)``; ``(…)`` if they are not known."""
         try:
             parameters = inspect.signature(self.function).parameters
         except ValueError:
@@ -122,7 +122,7 @@ def _positional(function: Function, name: str) -> tuple[int, int | None]:
     """The least and the greatest number of positional arguments of a function."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # some functions written in C do not tell
+    except ValueError:  # some functions written in C have no signature
         return 0, None
     least, most = 0, 0
     unbounded = False

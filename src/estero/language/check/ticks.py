@@ -1,9 +1,9 @@
-"""Durations beside the integer time column as numbers of its ticks.
+"""Durations combined with the integer time column, as numbers of its ticks.
 
-Where times are integers, a duration that is a constant stands for whole ticks: ``x.ts - y.ts <= 5 MINUTES``
-is ``x.ts - y.ts <= 300000`` where a tick is a millisecond. What is compared with one has to be a difference
-of times, and what is added to one a time or such a difference; beside other integers a duration stays one,
-which the check of kinds refuses.
+If times are integers, a constant duration stands for whole ticks: ``x.ts - y.ts <= 5 MINUTES`` is ``x.ts -
+y.ts <= 300000`` if a tick is a millisecond. A value compared with a duration must be a difference of times,
+and one added to it a time or such a difference; next to other integers a duration remains one, which the
+check of kinds refuses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MIRRORED: Final[Mapping[str, e.ComparisonOperator]] = {"<": ">", "<=": ">=", ">
 
 
 def in_ticks(tree: Pattern, schema: Schema | None) -> Pattern:
-    """The same pattern with ticks for the durations that stand beside integer times."""
+    """The same pattern with ticks for the durations that are combined with integer times."""
     length = _tick_of(schema)
     if length is None or schema is None or schema.time is None:
         return tree

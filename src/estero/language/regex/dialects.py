@@ -1,4 +1,4 @@
-"""The regular expressions of ``~``, rewritten so that Python, RE2 and Java find the same.
+"""The regular expressions of ``~``, rewritten so that Python, RE2 and Java find the same matches.
 
 =============  ===============================================================  =====================
 construct      habits                                                           here, everywhere

@@ -1,9 +1,9 @@
-"""Regular expressions for Java's matcher, which tries one way after another and calls itself as it goes.
+"""Regular expressions for Java's matcher, which backtracks and recurses.
 
-Of ``(a|b)*`` it takes a frame of the stack for each character, and ends the process that it runs in; of
-``(a|aa)+$`` it tries as many ways as there are, which doubles with each character. RE2 and DuckDB do
-neither. So an expression is given to Java only in a form that takes steps in proportion to at most the square
-of the length of a text, and frames in proportion to the expression:
+For ``(a|b)*`` it takes a stack frame for each character, and can crash its process; for ``(a|aa)+$`` it tries
+all ways, whose number doubles with each character. RE2 and DuckDB do neither. So an expression is passed to
+Java only in a form for which the number of steps is at most proportional to the square of the length of a
+text, and the number of frames to the length of the expression:
 
 * unbounded repetitions are of single characters or classes: ``(a|b)*`` is ``[ab]*``, ``(x+)*`` is ``x*``;
 * there is one of them in a row, or two where the beginning of the text is fixed. What an expression that is

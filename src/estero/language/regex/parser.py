@@ -77,8 +77,8 @@ def _parser(*, with_places: bool = False) -> Lark:
 class _Reader:
     """Reads Lark's tree of an expression, and refuses what the grammar cannot refuse.
 
-    With `fold` letters are of either case. `times` is how often what is read is repeated, `depth` in how
-    many groups it is.
+    With `fold` letters are of either case. `times` is the number of repetitions of the current part, `depth`
+    the number of groups around it.
     """
 
     regex: str
@@ -131,7 +131,7 @@ class _Reader:
             raise self._refused(tree, _BOUNDS)
         part = self._piece(tree.children[0], times, depth)
         if isinstance(part, Repeated) and most is None and part.least <= 1 and part.most != 0:
-            # Repetitions without an end of x*, x+ and x? are such of x.
+            # Unbounded repetitions of x*, x+ and x? are those of x.
             return Repeated(part.part, least * part.least, None)
         return Repeated(part, least, most)
 

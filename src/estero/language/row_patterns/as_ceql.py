@@ -1,8 +1,9 @@
-"""MATCH_RECOGNIZE → the query of CEQL whose complex events its matches are among.
+"""MATCH_RECOGNIZE → the query in CEQL whose complex events include its matches.
 
-PATTERN becomes a contiguous pattern over the rows of a partition, DEFINE its filters. A match is one complex
-event of several: what SQL prefers, and where it goes on behind a match, chooses among them. What reads a row
-outside of the match, or the match as far as it is known, has no counterpart, and an error says so.
+PATTERN becomes a contiguous pattern over the rows of a partition, and DEFINE its filters. A match is one of
+several complex events: it is chosen by the preferences of SQL, and by where the search continues after a
+match. Conditions that read a row outside of the match, or the match so far, have no counterpart, which an
+error says.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ _MOST_PERMUTED: Final = 5
 
 
 def clause_as_ceql(clause: RowPatternClause, stream: str) -> str:
-    """The text of the query over the events of one stream; raises `QueryError` with all it cannot say."""
+    """The text of the query over one stream; raises `QueryError` with everything that it cannot express."""
     return _Translation(clause, stream).query()
 
 
 @dataclass(frozen=True)
 class _Condition:
-    """A part of a condition of DEFINE: what it reads of other rows than its own."""
+    """A part of a condition of DEFINE, with its references to other rows."""
 
     tree: exp.Expr
     slots: Sequence[Slot]
@@ -66,7 +67,7 @@ class _Condition:
 
 @dataclass(frozen=True)
 class _Said:
-    """What a pattern accepts, but for the empty match; `may_be_empty` says whether it accepts that."""
+    """The non-empty matches of a pattern; `may_be_empty` says whether it also accepts the empty match."""
 
     text: str
     may_be_empty: bool = False
@@ -145,7 +146,7 @@ class _Translation:
         return self._sequence(pattern.parts)
 
     def _leaf(self, variable: Variable) -> str:
-        """A row of a variable: its labels, and what DEFINE says of the row alone."""
+        """A row of a variable: its labels, and the conditions of DEFINE on the row alone."""
         key = variable.key
         self._leaves[key] += 1
         labels = [self._labels[key]]
@@ -173,7 +174,7 @@ class _Translation:
         return _Said(text, may_be_empty=inner.may_be_empty or repeated.least == 0)
 
     def _from_round_to_round(self, key: str) -> list[str]:
-        """What PREV says of all rows of a repeated variable but the first."""
+        """The condition with PREV on all rows of a repeated variable but the first."""
         label = self._labels[key]
 
         def column(slot: Slot) -> str:
@@ -187,13 +188,13 @@ class _Translation:
         ]
 
     def _sequence(self, parts: Sequence[RowPattern]) -> _Said:
-        """Parts one after the other, which are next to each other."""
+        """Adjacent parts in order."""
         flat = list(_flat(parts))
         said = [self._said(part) for part in flat]
         filters = [text for place in range(len(flat)) for text in self._links(flat, place)]
         spoken = [part for part in said if part.text]
         if all(part.may_be_empty for part in spoken):
-            # what is not empty begins with one of the parts
+            # a non-empty match begins with one of the parts
             alternatives = [_joined([_Said(part.text), *spoken[n + 1 :]]) for n, part in enumerate(spoken)]
             text = " OR ".join(f"({alternative})" for alternative in alternatives)
             text = f"({text})" if len(alternatives) > 1 else text
@@ -203,7 +204,7 @@ class _Translation:
     # --------------------------------------------------------------------- what one variable says of another
 
     def _links(self, parts: Sequence[RowPattern], place: int) -> Iterator[str]:
-        """What DEFINE says of the variable of a part and of those before it."""
+        """The conditions of DEFINE on the variable of a part and on those before it."""
         leaf = _leaf_of(parts[place])
         if leaf is None:
             return
@@ -220,7 +221,7 @@ class _Translation:
     def _of_row_before(
         self, key: str, part: _Condition, parts: Sequence[RowPattern], place: int
     ) -> str | None:
-        """What PREV says of the first row of a variable: the row before it is the last of the part before."""
+        """The condition with PREV on a variable's first row, which follows the last of the previous part."""
         before = _leaf_of(parts[place - 1])
         if before is None or _least(parts[place - 1]) == 0:
             return None
@@ -234,7 +235,7 @@ class _Translation:
         return self._if_there(key, parts[place], self._scalar(key, part, column))
 
     def _of_others(self, key: str, part: _Condition, parts: Sequence[RowPattern], place: int) -> str | None:
-        """What a condition says of rows of variables before."""
+        """A condition on rows of earlier variables."""
         leaves = {leaf.key: at for at in range(place) if (leaf := _leaf_of(parts[at])) is not None}
         ends: dict[Slot, str] = {}
         for slot in part.others:
@@ -253,7 +254,7 @@ class _Translation:
         return self._if_there(key, parts[place], self._scalar(key, part, column, of_all=is_repeated))
 
     def _if_there(self, key: str, part: RowPattern, text: str) -> str:
-        """A filter on rows of a variable that may have none."""
+        """A filter on rows of a variable that may have no rows."""
         return text if _least(part) else f"(count({self._labels[key]}) = 0 OR {text})"
 
     def _end(self, function: str, key: str, part: RowPattern) -> str:
@@ -272,14 +273,14 @@ class _Translation:
                 )
 
     def _unlinked(self, key: str, part: _Condition) -> None:
-        """What a condition reads is not where it can be said."""
+        """Notes that a condition reads rows of which CEQL cannot express it."""
         variable, span = self._clause.variables[key], self._define[key].span
         if _reads_before(part):
             self._wrong(
                 f"PREV in the condition of {variable} reads a row that is not surely in the match and of one "
                 "variable, which has no counterpart in CEQL",
                 span,
-                "PREV can be said of a variable that is right behind another one, as B in (A B+)",
+                "PREV can be used for a variable that comes right after another one, as B in (A B+)",
             )
             return
         slots = [slot for slot in part.slots if slot in part.others and _rows_read(slot) is None]
@@ -291,7 +292,7 @@ class _Translation:
     def _scalar(
         self, key: str, part: _Condition, column: Callable[[Slot], str], *, of_all: bool = False
     ) -> str:
-        """The text of a condition; `of_all`: it is asked of several rows, and so must be one comparison."""
+        """The text of a condition; with `of_all` it holds for several rows, and so must be one comparison."""
         if of_all and not _is_comparison(part.tree):
             self._wrong(
                 f"the condition of {self._clause.variables[key]} joins comparisons with other rows by OR or "
@@ -354,7 +355,7 @@ _OF_ORDER: Final = frozenset({"ASC", "DESC", "NULLS", "FIRST", "LAST"})
 
 
 def _columns(clause: RowPatternClause) -> list[str]:
-    """All names in conditions: those that are columns are among them."""
+    """All names in conditions, which include the columns."""
     scalars = [entry.expression for entry in clause.define]
     return list(
         dict.fromkeys(word.name for scalar in scalars for word in words_of(scalar.text) if word.is_name)
@@ -388,7 +389,7 @@ def _parts(condition: Expression) -> Iterator[_Condition]:
 
 
 def _is_comparison(tree: exp.Expr) -> bool:
-    """Whether a condition is one comparison; BETWEEN is two that both have to hold."""
+    """Whether a condition is one comparison; BETWEEN is two that must both hold."""
     return isinstance(tree, _COMPARISONS) and not any(
         isinstance(node, (*_COMPARISONS, exp.Connector, exp.Not)) for node in tree.walk() if node is not tree
     )
@@ -406,14 +407,14 @@ def _shift(slot: Slot) -> int:
 
 
 def _reads_before(part: _Condition) -> bool:
-    """Whether a part reads the row before its own, and no further one, and compares them."""
+    """Whether a part compares the previous row with its own, and reads no earlier one."""
     return bool(part.others) and all(
         isinstance(slot, Value) and slot.address == Address(shift=-1) for slot in part.others
     )
 
 
 def _rows_read(slot: Slot) -> str | None:
-    """The one variable whose first or last row a slot reads."""
+    """The single variable whose first or last row a slot reads."""
     if not isinstance(slot, Value) or slot.address.rows is None or len(slot.address.rows) != 1:
         return None
     address = slot.address
@@ -421,7 +422,7 @@ def _rows_read(slot: Slot) -> str | None:
 
 
 def _reason(slot: Slot) -> tuple[str, str]:
-    """What a slot reads that cannot be said, and what may be said."""
+    """The reason why a slot cannot be expressed, and what can be written instead."""
     match slot:
         case Aggregate() | Count():
             return (
@@ -456,7 +457,7 @@ def _flat(parts: Sequence[RowPattern]) -> Iterator[RowPattern]:
 
 
 def _leaf_of(part: RowPattern) -> Variable | None:
-    """The variable that a part is, once or repeated."""
+    """The variable of a part, once or repeated."""
     if isinstance(part, Repetition):
         part = part.part
     return part if isinstance(part, Variable) else None
@@ -473,5 +474,5 @@ def _either(said: Sequence[_Said]) -> _Said:
 
 
 def _joined(parts: Sequence[_Said]) -> str:
-    """A part behind the other; some part accepts rows whatever the others do."""
+    """A part after another one; one of them accepts rows whatever the others do."""
     return " : ".join(f"({part.text})?" if part.may_be_empty else part.text for part in parts)

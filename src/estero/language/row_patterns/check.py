@@ -1,4 +1,4 @@
-"""What is wrong with a clause as a whole: names of variables, subsets and measures, and contradictions."""
+"""Checks of a clause as a whole: names of variables, subsets and measures, and contradictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from estero.language.row_patterns.tree import Excluded, Named, RowPatternClause,
 
 
 def check_clause(clause: RowPatternClause) -> None:
-    """Raises `QueryError` with all that is wrong, whatever the columns are."""
+    """Raises `QueryError` with all errors that do not depend on the columns."""
     raise_all(
         [
             *_of_define(clause),
@@ -27,7 +27,7 @@ def check_clause(clause: RowPatternClause) -> None:
 
 
 def read_expressions(names: Names) -> tuple[dict[str, Expression], dict[str, Expression]]:
-    """The conditions by variable and the measures by name; raises `QueryError` with all that is wrong."""
+    """The conditions by variable and the measures by name; raises `QueryError` with all errors."""
     errors: list[QueryError] = []
     clause = names.clause
     conditions: dict[str, Expression] = {}

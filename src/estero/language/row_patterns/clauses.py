@@ -1,4 +1,4 @@
-"""The text between the parentheses of MATCH_RECOGNIZE → its tree, or all that is wrong with it."""
+"""The text between the parentheses of MATCH_RECOGNIZE → its tree, or all its errors."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _BEGINNINGS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("DEFINE", ("DEFINE",)),
     ("DEFINES", ("DEFINES",)),
 )
-"""The parts of the clause in the order of the standard, and the words that they begin with."""
+"""The parts of the clause in the order of the standard, and the words with which they begin."""
 _ORDER: Final = tuple(dict.fromkeys(name for name, _ in _BEGINNINGS))
 _GOES_ON: Final = frozenset(
     {"AS", ".", ",", "=", "+", "-", "*", "/", "|", "<", ">", "(", "BY", "AND", "OR", "NOT"}
 )
-"""What cannot be the last word of a part, so that a name behind it begins none."""
+"""Words that cannot end a part, so that a name after one of them begins no part."""
 _NAMED_AS_KEYWORDS: Final = frozenset({"AS", ",", "."})
-"""What follows a name that is spelled like the beginning of a part."""
+"""Words that follow a name which is spelled like the beginning of a part."""
 _EXAMPLE: Final = (
     "PARTITION BY …, ORDER BY …, MEASURES … AS …, ONE ROW PER MATCH, AFTER MATCH SKIP …, PATTERN (…), "
     "SUBSET …, DEFINE … AS …, in this order"
@@ -55,7 +55,7 @@ _EXAMPLE: Final = (
 
 @dataclass
 class _Part:
-    """A part of the clause: the words that it begins with, and those behind them."""
+    """A part of the clause: the words with which it begins, and those after them."""
 
     name: str
     head: Sequence[Word]
@@ -67,14 +67,14 @@ class _Part:
 
 
 class _Mistakes:
-    """All that is wrong with a clause, in the order of the text."""
+    """All errors of a clause, in the order of the text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self.errors: list[QueryError] = []
 
     def add(self, message: str, span: Span, *, expected: str = "", hint: str = "") -> None:
-        """One more."""
+        """Adds an error."""
         piece = self._text[span.start : span.end]
         self.errors.append(
             QueryError(message, text=self._text, span=span, found=piece, expected=expected, hint=hint)
@@ -92,7 +92,7 @@ def raise_all(errors: Sequence[QueryError]) -> None:
 def parse_clause(text: str, start: int, end: int, dialect: Dialect = "duckdb") -> RowPatternClause:
     """The tree of the clause whose parentheses are at `start` and before `end` of a statement.
 
-    Raises `QueryError` with all that is wrong, as far as columns need not be known for it.
+    Raises `QueryError` with all errors that can be found without knowing the columns.
     """
     mistakes = _Mistakes(text)
     words = words_of(text, start + 1, end - 1, dialect)
@@ -137,7 +137,7 @@ def _beginning(words: Sequence[Word], index: int) -> tuple[str, int]:
 
 
 def _is_at_beginning(words: Sequence[Word], index: int, size: int, parts: Sequence[_Part]) -> bool:
-    """Whether the words at `index` begin a part, and are no names that are spelled like it."""
+    """Whether the words at `index` begin a part, and are not names that are spelled like one."""
     if parts and not parts[-1].body and parts[-1].name not in ("ROWS PER MATCH", "INITIAL", "SEEK"):
         return False
     before = words[index - 1].upper if index else ""
@@ -180,7 +180,7 @@ def _check_order(parts: Sequence[_Part], mistakes: _Mistakes) -> None:
 
 
 class _Reader:
-    """What the parts say."""
+    """Reads the parts of a clause."""
 
     def __init__(self, text: str, parts: dict[str, _Part], mistakes: _Mistakes) -> None:
         self._text, self._parts, self._mistakes = text, parts, mistakes
@@ -296,7 +296,7 @@ class _Reader:
             case ["SKIP", "TO", _] if part.body[2].is_name:
                 return Skip("last", _variable(part.body[2]), span)
         self._mistakes.add(
-            "AFTER MATCH says where to go on",
+            "AFTER MATCH says where to continue",
             span,
             expected="SKIP PAST LAST ROW, SKIP TO NEXT ROW, SKIP TO FIRST A, SKIP TO LAST A or SKIP TO A",
         )

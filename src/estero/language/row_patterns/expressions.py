@@ -1,4 +1,4 @@
-"""Expressions of MEASURES and DEFINE: what they read of a match, and what is wrong with them."""
+"""Expressions of MEASURES and DEFINE: the values that they read from a match, and their errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ORDERED: Final = frozenset(
 
 @dataclass(frozen=True)
 class Names:
-    """What names in expressions can mean: columns of the input, its own name, variables and subsets."""
+    """The meanings of names in expressions: columns of the input, its own name, variables and subsets."""
 
     clause: RowPatternClause
     columns: Sequence[str]
@@ -82,7 +82,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Reference:
-    """A column: its number, the rows whose values it is, and the fields behind it."""
+    """A column: its number, the rows whose values are meant, and the fields after it."""
 
     column: int
     rows: Rows
@@ -103,7 +103,7 @@ class Reader:
 
     @property
     def tree(self) -> exp.Expr:
-        """The tree of the expression that was read last, as it is written."""
+        """The tree of the last expression read, as it is written."""
         return self._parsed.tree
 
     def read(self, scalar: Scalar, earlier: Mapping[str, exp.Expr] | None = None) -> Expression:
@@ -140,7 +140,7 @@ class Reader:
         return node
 
     def _unwrapped(self, node: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
-        """The call inside of FILTER, WITHIN GROUP and IGNORE NULLS, and these."""
+        """The call inside FILTER, WITHIN GROUP and IGNORE NULLS, and these."""
         wrappers: list[exp.Expr] = []
         while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
             wrappers.append(node)
@@ -183,7 +183,7 @@ class Reader:
         return _with_fields(self._slot(Value(self._normal(address), reference.column)), reference.fields)
 
     def _reference(self, node: exp.Column) -> Reference:
-        """What the name of a column means; raises `QueryError` if nothing."""
+        """The meaning of the name of a column; raises `QueryError` if there is none."""
         parts = node.parts
         if isinstance(parts[-1], exp.Star):
             raise self._wrong("A.* is for count(A.*) only", node, "name a column")
@@ -224,9 +224,9 @@ class Reader:
         )
 
     def _subquery(self, node: exp.Expr) -> exp.Expr:
-        """A subquery with slots for what it reads of the match: functions of rows, and names of variables.
+        """A subquery with slots for what it reads from the match: functions of rows, and names of variables.
 
-        Other names and aggregates are its own, and so are names of variables that its tables have.
+        Other names and aggregates are its own, as are names of variables that its tables have.
         """
         if self._clause == "DEFINE":
             raise self._wrong("a subquery cannot stand in DEFINE", node, "join its table to the input")
@@ -256,7 +256,7 @@ class Reader:
             if is_of_match(inner):
                 return self._column(inner, HERE)
             if len(inner.parts) == 1 and isinstance(inner.this, exp.Identifier):
-                return exp.column(inner.this.name, quoted=True)  # or it would be taken for a slot
+                return exp.column(inner.this.name, quoted=True)  # otherwise it would be taken for a slot
             return inner
 
         copy: exp.Expr = node.copy().transform(named)
@@ -291,7 +291,7 @@ class Reader:
         return rows
 
     def _navigated(self, call: exp.Expr, function: str, *, final: bool) -> tuple[exp.Expr, Address]:
-        """What is read, and where: the argument of PREV, NEXT, FIRST or LAST, and its address."""
+        """The value read, and its address: the argument of PREV, NEXT, FIRST or LAST."""
         argument, offset = self._arguments(call, function)
         inner = argument.unnest()
         name = function_of(inner)
@@ -345,7 +345,7 @@ class Reader:
         return arguments[0], int(number.this)
 
     def _check_flat(self, argument: exp.Expr, function: str) -> None:
-        """Raises `QueryError` where a navigation has another one or an aggregate inside."""
+        """Raises `QueryError` if a navigation has another one or an aggregate inside."""
         for node in argument.walk():
             name = function_of(node)
             if name in NAVIGATION or name in MODES:
@@ -363,7 +363,7 @@ class Reader:
                 raise self._wrong(f"a subquery cannot stand in {function}", node)
 
     def _scope(self, argument: exp.Expr, call: exp.Expr, function: str) -> Rows:
-        """The rows that all columns and classifiers of an argument are of."""
+        """The rows to which all columns and classifiers of an argument refer."""
         scopes = self._scopes(argument)
         if not scopes:
             raise self._wrong(
@@ -402,7 +402,7 @@ class Reader:
         return scopes[0] if scopes else None
 
     def _at(self, argument: exp.Expr, address: Address) -> exp.Expr:
-        """An argument, read at an address; NULL where there is no such row."""
+        """An argument, read at an address; NULL if there is no such row."""
         inner = argument.unnest()
         if isinstance(inner, exp.Column):
             return self._column(inner, address)
@@ -467,7 +467,7 @@ class Reader:
         )
 
     def _filtered(self, tree: exp.Expr) -> tuple[str, exp.Expr]:
-        """The condition of an aggregate's FILTER, and the call in it, as DuckDB has them."""
+        """The condition of an aggregate's FILTER, and the call in it, in DuckDB's form."""
         while function_of(tree) in MODES:
             tree = tree.expressions[0]
         if self._names.dialect != EVALUATED:  # some aggregates become others, with a FILTER

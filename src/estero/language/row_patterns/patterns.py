@@ -65,7 +65,7 @@ def _hint(piece: str, behind: str) -> str:
     if piece == "{" and not behind.startswith("{-"):
         return "bounds are written {n}, {n,}, {,m} or {n,m}, with whole numbers"
     if piece in ("*", "+", "?") or (piece and piece[0] in "*+?{"):
-        return "a quantifier stands behind a variable or a group, and once only; write (A+)* for two"
+        return "a quantifier comes after a variable or a group, and only once; write (A+)* for two"
     if piece == ",":
         return "commas are for PERMUTE(A, B); what follows one another is written A B"
     if piece == "|":

@@ -1,4 +1,4 @@
-"""A statement in which clauses are replaced by what stands for their results."""
+"""A statement in which clauses are replaced by names for their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of an expression in MEASURES or DEFINE → a tree of SQLGlot whose nodes know their places."""
+"""The text of an expression in MEASURES or DEFINE → a tree of SQLGlot whose nodes have their places."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from estero.language.row_patterns.words import Dialect, Word, closing, words_of
 
 _BEFORE: Final = "SELECT ("
 PREFIX: Final = "estero__"
-"""What the names of functions of rows begin with in the tree, so that SQLGlot takes them for no others."""
+"""The prefix of the names of functions of rows in the tree, so that SQLGlot takes them for no others."""
 NAVIGATION: Final = frozenset({"PREV", "NEXT", "FIRST", "LAST"})
 FUNCTIONS: Final = frozenset({*NAVIGATION, "CLASSIFIER", "MATCH_NUMBER"})
 MODES: Final = frozenset({"RUNNING", "FINAL"})
 
 
 class ParsedScalar:
-    """A tree, and where its nodes are in the text of the statement."""
+    """A tree, and the places of its nodes in the text of the statement."""
 
     scalar: Scalar
     text: str
@@ -43,7 +43,7 @@ class ParsedScalar:
         self.tree: exp.Expr = tree.this if isinstance(tree, exp.Paren) else tree
 
     def span_of(self, node: exp.Expr) -> Span:
-        """Where a node is, as far as SQLGlot knows; else the place of the expression."""
+        """The place of a node, as far as SQLGlot knows it, else that of the expression."""
         places = [
             (child.meta["start"], child.meta["end"] + 1)
             for child in node.walk()
@@ -76,7 +76,7 @@ def _reason(error: Exception) -> str:
 
 
 def _rewritten(scalar: Scalar, text: str, dialect: Dialect) -> tuple[list[str], list[tuple[int, int]]]:
-    """The text with functions of rows renamed, RUNNING and FINAL as functions, and where its pieces were."""
+    """The text with renamed functions of rows, RUNNING and FINAL as functions, and places of its pieces."""
     start, end = scalar.span.start, scalar.span.end
     words = words_of(text, start, end, dialect)
     mark = "`" if dialect == "spark" else '"'
@@ -110,7 +110,7 @@ def _rewritten(scalar: Scalar, text: str, dialect: Dialect) -> tuple[list[str], 
 
 
 def _is_qualifier(words: list[Word], index: int) -> bool:
-    """Whether a word is the name of a variable or table, by what is around it."""
+    """Whether a word is the name of a variable or table, judged by its context."""
     behind = words[index + 1].text if index + 1 < len(words) else ""
     before = words[index - 1].text if index else ""
     is_argument = index > 1 and words[index - 2].upper == "CLASSIFIER" and before == "(" and behind == ")"

@@ -14,7 +14,7 @@ from estero.language.tree.durations import UNITS
 
 
 class Unsaid(Exception):
-    """What CEQL has no counterpart of; the text says what."""
+    """Raised if CEQL has no counterpart; the text says of what."""
 
 
 _BINARY: Final[dict[type, str]] = {
@@ -46,7 +46,7 @@ _TIMESTAMPS: Final = frozenset({exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ})
 
 
 def as_ceql(tree: exp.Expr, column: Callable[[str], str]) -> str:
-    """The text of a condition, in which columns are called as `column` says; raises `Unsaid`."""
+    """The text of a condition, in which `column` gives the names of columns; raises `Unsaid`."""
 
     def said(node: exp.Expr) -> str:
         return as_ceql(node, column)
@@ -115,7 +115,7 @@ _AMOUNTS: Final = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
 
 
 def duration_as_ceql(interval: exp.Interval) -> str:
-    """The text of a duration; raises `Unsaid` for months and years, which have no one length."""
+    """The text of a duration; raises `Unsaid` for months and years, which have no fixed length."""
     unit = interval.args.get("unit")
     text = (
         f"{interval.this.this} {unit.name}" if unit is not None else str(getattr(interval.this, "this", ""))

@@ -1,4 +1,4 @@
-"""What an expression reads of a match: values, variables and aggregates, each at its address."""
+"""The parts of a match that an expression reads: values, variables and aggregates, each at its address."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Rows = frozenset[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A row: the one `offset` behind the first of `rows` or before the last, and then `shift` rows on.
+    """A row: the one `offset` rows after the first of `rows` or before the last, shifted by `shift` rows.
 
-    It is looked for in the match up to the current row, or in all of it if `final`. `shift` may leave the
+    It is searched in the match up to the current row, or in all of it if `final`. `shift` may leave the
     match.
     """
 
@@ -27,7 +27,7 @@ class Address:
 
     @property
     def is_near(self) -> bool:
-        """Whether it is the current row, or one so far from it."""
+        """Whether it is the current row, or one at a fixed distance from it."""
         return self.last and self.rows is None and self.offset == 0 and not self.final
 
 
@@ -36,7 +36,7 @@ HERE: Final = Address()
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a column, by its number; NULL where there is no such row."""
+    """The value of a column, by its number; NULL if there is no such row."""
 
     address: Address
     column: int
@@ -44,7 +44,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The variable of a row as the pattern writes it; NULL where there is no such row in the match."""
+    """The variable of a row as written in the pattern; NULL if there is no such row in the match."""
 
     address: Address
 
@@ -58,7 +58,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows of the match are of these variables."""
+    """The number of rows of the match that are of these variables."""
 
     rows: Rows
     final: bool
@@ -68,8 +68,8 @@ class Count:
 class Aggregate:
     """An aggregate of SQL over these rows of the match.
 
-    In its text columns are c0, c1, …, `label` and `number`. `ordered`: its value depends on the order of the
-    rows, and it says none itself.
+    In its text, columns are c0, c1, …, `label` and `number`. `ordered`: its value depends on the order of the
+    rows, and it does not specify one itself.
     """
 
     call: str

@@ -36,9 +36,9 @@ _NO_ALIAS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Placed:
-    """A clause in its statement: the place of the relation it is applied to, and that of all of it.
+    """A clause in its statement: the place of the relation that it is applied to, and that of all of it.
 
-    `relation` is the name by which expressions may call the relation, "" if it has none; `named` are the
+    `relation` is the name by which expressions may refer to the relation, "" if it has none; `named` are the
     places of the common table expressions that it may name.
     """
 
@@ -72,7 +72,7 @@ def _placed(
     keyword = words[index]
     closed = closing(words, index + 1)
     if closed is None:
-        raise _wrong(text, "the parenthesis behind MATCH_RECOGNIZE is not closed", words[index + 1].span)
+        raise _wrong(text, "the parenthesis after MATCH_RECOGNIZE is not closed", words[index + 1].span)
     if _is_nested(words, index):
         raise _wrong(text, "nested row pattern recognition in row pattern recognition", keyword.span)
     first, relation = _relation(text, words, index)
@@ -80,7 +80,7 @@ def _placed(
     clause = parse_clause(text, words[index + 1].start, end, dialect)
     check_clause(clause)
     start = words[first].start
-    for other in earlier:  # MATCH_RECOGNIZE behind another one is applied to its result
+    for other in earlier:  # MATCH_RECOGNIZE after another one is applied to its result
         if other.whole.start <= start < other.whole.end:
             start = min(start, other.whole.start)
     source = Span(start, words[index - 1].end)
@@ -109,7 +109,7 @@ def _enclosing(words: Sequence[Word], index: int) -> list[int]:
 
 
 def _relation(text: str, words: Sequence[Word], index: int) -> tuple[int, str]:
-    """The first word of what stands before MATCH_RECOGNIZE, and its name."""
+    """The first word of the relation before MATCH_RECOGNIZE, and its name."""
     last = index - 1
     alias = ""
     if words[last].text == ")":
@@ -132,7 +132,7 @@ def _relation(text: str, words: Sequence[Word], index: int) -> tuple[int, str]:
 
 
 def _is_alias(words: Sequence[Word], place: int) -> bool:
-    """Whether the name at a place is one for what stands before it."""
+    """Whether the name at a place is an alias for what is before it."""
     before = words[place - 1]
     if before.upper == "AS":
         return True
@@ -166,7 +166,7 @@ def _primary(text: str, words: Sequence[Word], last: int, keyword: Word) -> tupl
     if first and words[first - 1].upper not in _BEFORE_A_RELATION:
         raise _wrong(
             text,
-            "MATCH_RECOGNIZE stands behind a table or subquery; a join before it is not supported",
+            "MATCH_RECOGNIZE comes after a table or subquery; a join before it is not supported",
             keyword.span,
             "write FROM (SELECT … FROM a JOIN b ON …) MATCH_RECOGNIZE (…)",
         )

@@ -1,4 +1,4 @@
-"""The clause MATCH_RECOGNIZE as a tree: what its parts say, and where in the text of the statement."""
+"""The clause MATCH_RECOGNIZE as a tree: its parts, and their places in the text of the statement."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """The parts in any order; the orders are preferred as they are in a dictionary."""
+    """The parts in any order; orders are preferred lexicographically."""
 
     parts: tuple[RowPattern, ...]
 
@@ -107,7 +107,7 @@ RowPattern = Variable | Anchor | Nothing | Sequence | Choice | Repetition | Perm
 
 
 def parts_of(pattern: RowPattern) -> tuple[RowPattern, ...]:
-    """What a pattern is directly made of."""
+    """The direct parts of a pattern."""
     match pattern:
         case Sequence(parts) | Permutation(parts) | Choice(parts):
             return parts
@@ -117,14 +117,14 @@ def parts_of(pattern: RowPattern) -> tuple[RowPattern, ...]:
 
 
 def nodes_of(pattern: RowPattern) -> Iterator[RowPattern]:
-    """The pattern and all that it is made of, in the order of the text."""
+    """The pattern and all parts in it, in the order of the text."""
     yield pattern
     for part in parts_of(pattern):
         yield from nodes_of(part)
 
 
 def variables_of(pattern: RowPattern) -> dict[str, Variable]:
-    """The variables of a pattern by key, in the order of the text, as each is first written."""
+    """The variables of a pattern by key, in the order of the text, as first written."""
     variables: dict[str, Variable] = {}
     for node in nodes_of(pattern):
         if isinstance(node, Variable):
@@ -166,7 +166,7 @@ RowsPerMatch = Literal["one", "all", "all nonempty", "all unmatched"]
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Where the search goes on behind a match: past its last row, at its next row, or to a variable's row."""
+    """Where the search continues after a match: after its last row, at its next row, or at a variable's."""
 
     to: Literal["past last", "next", "first", "last"] = "past last"
     variable: Variable | None = None
@@ -183,9 +183,9 @@ PAST_LAST_ROW: Final = Skip()
 
 @dataclass(frozen=True, slots=True)
 class RowPatternClause:
-    """What stands between the parentheses of MATCH_RECOGNIZE; `text` is the whole statement.
+    """The content of the parentheses of MATCH_RECOGNIZE; `text` is the whole statement.
 
-    `dialect` says whose SQL it is.
+    `dialect` is the dialect of its SQL.
     """
 
     pattern: RowPattern
@@ -209,7 +209,7 @@ class RowPatternClause:
 
     @property
     def names(self) -> dict[str, frozenset[str]]:
-        """Of each variable and subset, by key, the keys of the variables whose rows it has."""
+        """The keys of the variables whose rows each variable or subset has, by key."""
         names = {key: frozenset([key]) for key in self.variables}
         for subset in self.subsets:
             names[subset.variable.key] = frozenset(variable.key for variable in subset.of)

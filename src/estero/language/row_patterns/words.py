@@ -10,7 +10,7 @@ from typing import Final, Literal
 from estero.errors import Span
 
 Dialect = Literal["duckdb", "spark"]
-"""Whose SQL a statement is written in."""
+"""The dialect of SQL of a statement."""
 _SPACE: Final = r"(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))"
 _OTHERS: Final = r"""
   | (?P<word>[^\W\d][\w$]*)
@@ -25,7 +25,7 @@ _QUOTED: Final[dict[Dialect, str]] = {
   | (?P<string>[rR](?:'[^']*'|"[^"]*")|[xX]?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))
   | (?P<quoted>`(?:[^`]|``)*`)""",
 }
-"""Strings and quoted names. Spark reads what stands in double quotes as a string."""
+"""Strings and quoted names. Spark reads text in double quotes as a string."""
 _WORDS: Final = {
     dialect: re.compile(_SPACE + quoted + _OTHERS, re.VERBOSE | re.DOTALL)
     for dialect, quoted in _QUOTED.items()
@@ -37,7 +37,7 @@ Kind = Literal["string", "quoted", "word", "number", "sign"]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, name, literal or sign, and where it stands."""
+    """A word, name, literal or sign, and its place."""
 
     kind: Kind
     text: str
@@ -55,7 +55,7 @@ class Word:
 
     @property
     def upper(self) -> str:
-        """The word as keywords are compared; the signs of anything else, and "" for what is quoted."""
+        """The word in the form of keywords; the signs of anything else, and "" for quoted names."""
         return self.text.upper() if self.kind in ("word", "sign") else ""
 
     @property
@@ -83,7 +83,7 @@ def words_of(text: str, start: int = 0, end: int | None = None, dialect: Dialect
 
 
 def closing(words: Sequence[Word], opening: int) -> int | None:
-    """The index of what closes the bracket at `opening`; None if nothing does."""
+    """The index of the bracket that closes the one at `opening`; None if there is none."""
     expected: list[str] = []
     for index in range(opening, len(words)):
         sign = words[index].text if words[index].kind == "sign" else ""
@@ -111,7 +111,7 @@ def opening(words: Sequence[Word], closed: int) -> int | None:
 
 
 def split(words: Sequence[Word], sign: str = ",") -> list[Sequence[Word]]:
-    """The parts of a list, divided by a sign outside of brackets."""
+    """The parts of a list, split at a sign outside of brackets."""
     parts: list[Sequence[Word]] = []
     depth = first = 0
     for index, word in enumerate(words):

@@ -31,7 +31,7 @@ _VALUES: Final = frozenset(
 
 
 _OPERANDS: Final = frozenset({"NAME", "QUOTED", "_LPAR", "_CASE"})
-"""The tokens behind DISTINCT."""
+"""The tokens after DISTINCT."""
 _WORDS_BEHIND: Final = {
     "SELECT": frozenset({"ANY", "STRICT", "MAX", "NEXT", "LAST", "LONGEST", "SHORTEST"}),
     "STRATEGY": frozenset({"DISJOINT"}),

@@ -161,7 +161,7 @@ def _in_select(misplaced: Misplaced) -> Mistake | None:
 
 
 def _in_clause(misplaced: Misplaced) -> Mistake | None:
-    """The mistakes behind PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
+    """The mistakes after PARTITION BY, WITHIN, CONSUME BY and LIMIT."""
     if misplaced.accepted == {"BY"}:
         return Mistake(
             f"BY is missing after {misplaced.last}", f"write {misplaced.last} BY {misplaced.token}"
@@ -214,7 +214,7 @@ def _window_of_a_part(misplaced: Misplaced) -> Mistake | None:
         "WITHIN is for the whole query, not for a part of its pattern",
         "the time between two parts is a distance: a ;[<= 5 MINUTES] b; that of one part is compared: "
         "FILTER last(x.ts) - first(x.ts) <= 5 MINUTES",
-        "WITHIN once, behind the whole pattern",
+        "WITHIN once, after the whole pattern",
     )
 
 

@@ -20,7 +20,9 @@ from estero.language.syntax.cases import CaseWords
 
 _HERE: Final = Path(__file__).parent
 _NOT_KEPT: Final[dict[str, Any]] = {"postlex": None, "import_paths": [], "source_path": None}
-"""Options of Lark that are no JSON; the last two say where a grammar is from, which parsing does not ask."""
+"""Options of Lark that JSON cannot hold; the last two say where a grammar is from, which parsing does not
+need.
+"""
 
 GRAMMARS: Final[dict[str, tuple[str, ...]]] = {
     "ceql": ("query", "pattern", "condition"),

@@ -44,7 +44,7 @@ class Tail:
     span: Span
 
     def over(self, pattern: p.Pattern) -> Tail:
-        """The tail behind this pattern, where the first name of a key may be one of its variables."""
+        """The tail after this pattern, where the first name of a key may be one of its variables."""
         if not any(isinstance(node, p.PartitionBy) for node in self.nodes):
             return self
         labels = frozenset(bound_names(pattern))
@@ -166,7 +166,7 @@ class _Chain:
 
 @dataclass(frozen=True, slots=True)
 class _Operator:
-    """A ``;`` or ``:`` of a sequence, with the step behind it, if there is one."""
+    """A ``;`` or ``:`` of a sequence, with the step after it, if there is one."""
 
     sign: Token
     step: p.Step | None
@@ -192,7 +192,7 @@ def _stepped(children: Children, span: Span) -> p.Pattern:
     repeated = pattern.pattern if isinstance(pattern, p.Optional) else pattern
     if not isinstance(repeated, p.Iteration) or repeated.step != p.Step():
         raise QueryError(
-            "a step goes right behind ; or : or a repetition",
+            "a step goes right after ; or : or a repetition",
             span=step.span,
             found="conditions on a step",
             expected=f"a ;{step} b, or a+{step}",

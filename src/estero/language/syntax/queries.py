@@ -123,7 +123,7 @@ def _strategy_and_list(children: Children, _span: Span) -> tuple[_Clause, ...]:
 
 
 def _check_disjoint(word: Token, strategy: q.Strategy) -> None:
-    """Raises `QueryError` unless a word behind a strategy is DISJOINT, and the strategy allows it."""
+    """Raises `QueryError` unless a word after a strategy is DISJOINT, and the strategy allows it."""
     if word.upper() != "DISJOINT":
         raise refused(
             word,

@@ -1,9 +1,8 @@
 """Recovery from syntax errors: all errors of a text that cannot be parsed, not only the first.
 
-The parser stops at the first thing that it has no place for. Here the clause around that place is
-blanked, so that the rest keeps its offsets, and the text is parsed again, until it can be read or the
-same clause is in the way twice. What was left out makes some checks of the rest worthless; those are
-not believed.
+The parser stops at the first token that it does not accept. The clause around that place is then blanked, so
+that the rest keeps its offsets, and the text is parsed again, until it can be read or the same clause fails
+twice. Without the omitted clauses some checks of the rest are meaningless; their errors are dropped.
 """
 
 from __future__ import annotations

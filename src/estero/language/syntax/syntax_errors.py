@@ -179,7 +179,7 @@ def _shown(token: Token) -> str:
 
 
 def _expected_unit(words: str, accepted: frozenset[str], before: str) -> str:
-    """The expected phrase, where a name behind a number can only be a unit."""
+    """The expected phrase, if a name after a number can only be a unit."""
     behind_number = re.search(r"\d\s*$", before) is not None and "NAME" in accepted
     return words.replace("a name", "a unit", 1) if behind_number else words
 

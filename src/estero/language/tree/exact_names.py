@@ -1,7 +1,7 @@
-"""Names that tell columns apart which differ in case only, as engines ignore case.
+"""Names that distinguish columns whose names differ only in case, which engines ignore.
 
 ``id`` beside ``ID`` is ``__exact6964`` beside ``__exact4944`` wherever they are read and compared. A query
-that says ``ID`` means the latter (renaming.py), and people read the names that they gave.
+with ``ID`` means the latter (renaming.py), and users see the names that they gave.
 """
 
 from __future__ import annotations

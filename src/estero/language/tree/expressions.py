@@ -84,7 +84,7 @@ class Parameter(Literal):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(Node):
-    """``$name`` behind IN: `values`, once they are bound, are of one kind, each once, and none is NULL.
+    """``$name`` after IN: `values`, once bound, are of one kind and distinct, and none is NULL.
 
     Lists with one `digest` have the same values; a list that has none is open.
     """

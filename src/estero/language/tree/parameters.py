@@ -130,7 +130,7 @@ def _filled(tree: Any, change: Callable[[Open], object]) -> object:
 
 
 def beside_durations(tree: object) -> Iterator[e.Parameter]:
-    """The parameters of a tree in the place of numbers or durations: in arithmetic, or compared with it.
+    """The parameters of a tree in place of numbers or durations: in arithmetic, or compared with it.
 
     Results of ``+``, ``-``, ``*``, ``/`` or ``%``, and ``duration``, are never texts, nor are
     arguments of functions that take durations.

@@ -55,15 +55,15 @@ class SelectItem(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class EveryLabel(SyntaxNode, form="*"):
-    """All labels, beside other items."""
+    """All labels, in addition to other items."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectExpression(SyntaxNode, form="{expression} AS {name}"):
     """A column with a value of each complex event.
 
-    It may speak of the attributes of labels, of aggregates, ``start_time``, ``end_time`` and ``duration``,
-    and of the partition keys by name, which are attributes without a variable.
+    It may refer to the attributes of labels, to aggregates, ``start_time``, ``end_time`` and ``duration``,
+    and to the partition keys by name, which are attributes without a variable.
     """
 
     expression: Node
@@ -72,7 +72,7 @@ class SelectExpression(SyntaxNode, form="{expression} AS {name}"):
 
 @dataclass(frozen=True, slots=True)
 class Ranking(SyntaxNode):
-    """What the best complex events of a whole answer have most of, or least where it is `ascending`.
+    """The criterion for the best complex events of an answer: the most of it, or the least if `ascending`.
 
     `by` is ``duration``, ``start_time``, ``end_time``, ``count(x)``, ``sum(x.a)``, or the name of a column
     that SELECT computes so.
@@ -150,7 +150,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def select_text(tree: QueryTree) -> str:
-    """The text behind SELECT: the strategy and the items shown."""
+    """The text after SELECT: the strategy and the items shown."""
     strategy = "" if tree.strategy is Strategy.ALL else f"{tree.strategy.value} "
     strategy += "DISJOINT " if tree.disjoint else ""
     if not strategy and tree.select and _begins_like_strategy(tree.select[0]):
@@ -160,7 +160,7 @@ def select_text(tree: QueryTree) -> str:
 
 
 def clauses_behind(tree: QueryTree) -> str:
-    """The clauses behind the pattern."""
+    """The clauses after the pattern."""
     consume = "" if tree.consume is Consume.NONE else tree.consume.value
     return clauses_text(
         ("PARTITION BY", ", ".join(map(str, tree.partition_by))),
@@ -172,14 +172,14 @@ def clauses_behind(tree: QueryTree) -> str:
 
 
 def limit_of(tree: QueryTree) -> str:
-    """The text behind LIMIT: how many complex events are given of the answer, or of a part of it."""
+    """The text after LIMIT: the number of complex events of the answer, or of a part of it."""
     if tree.ranking is not None and tree.limit is not None:
         return integer_text(tree.limit)
     return limit_text(tree.limit, tree.per)
 
 
 def limit_text(limit: int | None, per: Window | None = None) -> str:
-    """The text behind LIMIT: the number and the interval."""
+    """The text after LIMIT: the number and the interval."""
     return "" if limit is None else f"{integer_text(limit)} PER {'END' if per is None else per}"
 
 

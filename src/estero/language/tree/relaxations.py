@@ -19,7 +19,7 @@ from estero.language.tree.whole import ENDS
 EARLIER: Final = "part before"
 """The label of the part before a relaxed link; labels of a text have a blank only if quoted."""
 LATER: Final = "part behind"
-"""The label of the part behind a relaxed link."""
+"""The label of the part after a relaxed link."""
 
 Kind = Literal["window", "key", "distance", "contiguity", "absence", "repetition", "place"]
 
@@ -92,7 +92,7 @@ def _spoken_of(condition: Node, around: p.Pattern) -> set[str]:
 def relaxations(tree: QueryTree, first_part: int) -> Iterator[Relaxation]:
     """The query without each of its structural conditions in turn.
 
-    Of a sequence only what leads to part number `first_part`, from 0, and what is behind it is relaxed.
+    Of a sequence, only what leads to part number `first_part`, from 0, and what follows it is relaxed.
     """
     for kind, said, pattern, between in _of_pattern(tree.pattern, first_part):
         yield Relaxation(kind, said, _with_pattern(tree, pattern), between)
@@ -209,7 +209,7 @@ def _with_pattern(tree: QueryTree, pattern: p.Pattern) -> QueryTree:
 
 
 def _undecided(pattern: p.Pattern) -> p.Pattern:
-    """The pattern without filters on ``decided_time`` behind it."""
+    """The pattern without filters on ``decided_time`` after it."""
     if not isinstance(pattern, p.Filter | p.Keep | p.PartitionBy):
         return pattern
     inner = replace(pattern, pattern=_undecided(pattern.pattern))

@@ -12,7 +12,7 @@ from estero.language.tree.paths import column_of
 T = TypeVar("T")
 
 _NAMING: Final = frozenset({"attribute", "attributes", "alternatives"})
-"""The fields of nodes that hold names of attributes, beside the name of an `Attribute`."""
+"""The fields of nodes that hold names of attributes, in addition to the name of an `Attribute`."""
 
 
 def with_columns(tree: T, names: Mapping[str, str]) -> T:

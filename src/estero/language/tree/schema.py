@@ -169,19 +169,19 @@ class Schema:
     untyped: bool = field(default=False, compare=False, repr=False)
     nested: Mapping[str, Nested] = field(default_factory=dict, compare=False, repr=False)
     _kinds: dict[str, Kind] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """The kinds of columns, once they are asked for: rules ask for each field."""
+    """The kinds of columns, computed on first use, since rules ask for each field."""
     _ends: dict[str, Nested | None] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What paths lead to, as far as somebody has asked."""
+    """The ends of paths, as far as they have been requested."""
     names: dict[str, str | None] = field(default_factory=dict, init=False, compare=False, repr=False)
     """The attributes of fields by their names in other languages (field_names.py), as far as known."""
     _exact: list[Mapping[str, str]] = field(default_factory=list, init=False, compare=False, repr=False)
-    """What `exact` is, once it is asked for."""
+    """The value of `exact`, computed on first use."""
     _columns: dict[object, tuple[str, ...]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    """What `columns_read` are, as far as somebody has asked."""
+    """The values of `columns_read`, as far as they have been requested."""
     _insides: list[bool] = field(default_factory=list, init=False, compare=False, repr=False)
-    """What `has_insides` is, once it is asked for."""
+    """The value of `has_insides`, computed on first use."""
 
     @property
     def has_insides(self) -> bool:

@@ -39,7 +39,7 @@ END_TIME: Final = "end_time"
 DECIDED_TIME: Final = "decided_time"
 """The name of the time of decision, only in queries that end with ``NOT(…) FOR d``."""
 FIXED: Final = ("start", "end", START_TIME, END_TIME, DECIDED_TIME, "suppressed", "complete", "steps")
-"""The columns of answers beside those named by a query."""
+"""The columns of answers in addition to those named by a query."""
 
 
 @dataclass(frozen=True, slots=True)

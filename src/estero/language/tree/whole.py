@@ -23,7 +23,7 @@ ENDS: Final = frozenset({START_OF, END_OF})
 TIME_OF: Final = "the time"
 """The attribute for the time if no column is known to be it."""
 DEADLINE: Final = "the deadline"
-"""The attribute of the end for the time by which all deadlines behind it have passed."""
+"""The attribute of the end for the time by which all deadlines after it have passed."""
 
 
 def with_whole(tree: QueryTree, time: str | None = None) -> QueryTree:

@@ -1,4 +1,4 @@
-"""From how far each start comes to a funnel: how many starts come so far, and how long that takes."""
+"""From the levels that starts reach to a funnel: how many starts reach each step, and how long that takes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def funnel_table(
 ) -> pa.Table:
     """The columns of `estero.answers.funnel.Funnel`, in the order of partitions, attributes and steps.
 
-    Attributes are those of starts, fields of structs among them, ``process.name``. Raises ValueError for one
-    that no event of the first step has.
+    Attributes are those of starts, including fields of structs such as ``process.name``. Raises ValueError
+    for one that no event of the first step has.
     """
     asked = _starting(plan, by)
     reached = levels_reached(
@@ -77,7 +77,7 @@ def funnel_table(
 
 
 def _starting(plan: LevelsPlan, by: Sequence[str]) -> Classification:
-    """The attributes that are read of events which may be starts."""
+    """The attributes that are read from events that may be starts."""
     first = prefix_query(plan.tree, levels_of(plan.tree.pattern)[0])
     atoms = [node for node in first.pattern.walk() if isinstance(node, EventType)]
     classification = plan.by_level[-1].classification
@@ -154,7 +154,7 @@ def _statement(levels: int, keys: Sequence[str]) -> str:
 
 
 def _waits(ticks: pa.ChunkedArray, clock: pa.DataType) -> pa.ChunkedArray:
-    """Durations, where times are timestamps; halves of a tick are cut off."""
+    """Durations, if times are timestamps; halves of a tick are cut off."""
     if not pa.types.is_timestamp(clock):
         return ticks.cast(pa.float64())
     return ticks.cast(pa.int64(), safe=False).cast(pa.duration(clock.unit))

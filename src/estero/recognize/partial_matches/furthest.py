@@ -1,4 +1,4 @@
-"""Complex events, and the furthest partial match of each start that has none, as both become known."""
+"""Complex events, and the furthest partial match of each start without one, as they become known."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from estero.recognize.until import AFTER_ALL
 
 _STARTED = [("start", pa.int64()), ("stamp", pa.int64())]
 _COMPLETED = pa.schema(_STARTED)
-"""The starts that are completed. Rows that wait have these two columns behind their own."""
+"""The completed starts. Waiting rows have these two columns after their own."""
 
 
 class Placed(NamedTuple):
     """Rows of an answer, with the position of each one's first event, and its time or, again, position.
 
-    The latter is what the window is measured in.
+    The latter is the unit of the window.
     """
 
     rows: pa.Table
@@ -41,10 +41,10 @@ class Placed(NamedTuple):
 
 
 class Furthest:
-    """What is known of each start: whether it is completed, and else the row of its highest level.
+    """What is known about each start: whether it is completed, and otherwise the row of its highest level.
 
-    Starts are told apart by their positions. `answer` is the schema of the query's own answers, `consumed`
-    what it forgets, which is remembered here, too.
+    Starts are identified by their positions. `answer` is the schema of the query's own answers, `consumed`
+    what it forgets, which is recorded here, too.
     """
 
     def __init__(self, plan: PartialsPlan, answer: pa.Schema, consumed: Consumed | None) -> None:
@@ -54,7 +54,7 @@ class Furthest:
         self._steps = len(plan.by_level) + 1
         self._completed_by_rows = plan.completing is None
         self.schema: Any = schema_with_partials(answer, timed=not plan.window.in_positions)
-        """The columns of what is given."""
+        """The columns of the results."""
         self._column_of_steps = list(map(partial_of, self.schema)).index(STEPS)
         self._waited = pa.schema([*self.schema, *map(pa.field, *zip(*_STARTED, strict=True))])
         self._completed = _COMPLETED.empty_table()
@@ -62,26 +62,26 @@ class Furthest:
 
     @property
     def idle(self) -> bool:
-        """Whether no row waits."""
+        """Whether no row is waiting."""
         return not self._waiting.num_rows
 
     @property
     def due(self) -> int | None:
-        """The first stamp with which a row that waits may be given; None where none waits."""
+        """The first stamp at which a waiting row may be decided; None if no row is waiting."""
         if self.idle:
             return None
         return int(pc.min(self._waiting[-1]).as_py()) + self._window.length + self._wait + 1
 
     def complete(self, placed: Placed) -> pa.Table:
-        """Complex events of the query, as they are given."""
+        """Takes complex events of the query, as they are reported."""
         if self._completed_by_rows:
             self.add(self._steps, placed)
         return self._marked(placed, self._steps, complete=True).select(range(len(self.schema)))
 
     def add(self, level: int, placed: Placed) -> None:
-        """Complex events of a level, from 1: they wait, unless their starts have come further.
+        """Takes complex events of a level, from 1: they wait, unless their starts have got further.
 
-        Those of the last level say that their starts are completed.
+        Those of the last level mark their starts as completed.
         """
         if not placed.rows.num_rows:
             return
@@ -97,10 +97,10 @@ class Furthest:
         self._waiting = together.take(pa.array(np.sort(order[first])))
 
     def given(self, known: int | None, *, ended: bool = False) -> pa.Table:
-        """The partial matches that are decided, in order of end and start; they wait no longer.
+        """Removes and returns the decided partial matches, in order of end and start.
 
         Events are known up to stamp `known`: a time, or a position up to which nothing waits for a deadline.
-        Where the stream has `ended`, nothing waits for one.
+        If the stream has `ended`, nothing waits for one.
         """
         wait = 0 if ended else self._wait
         passed = self._before(self._waiting[-1], known, self._window.length + wait)
@@ -114,19 +114,19 @@ class Furthest:
         return rows.select(range(len(self.schema)))
 
     def arrays(self) -> dict[str, Any]:
-        """The state to be kept."""
+        """The state as arrays, for `resume`."""
         arrays = {"completed": _as_array(self._completed), "waiting": _as_array(self._waiting)}
         return arrays if self._consumed is None else {**arrays, **self._consumed.arrays()}
 
     def resume(self, arrays: dict[str, Any]) -> None:
-        """Takes what `arrays` gave out of them; raises ValueError or KeyError for other arrays."""
+        """Takes the state of `arrays` out of them; raises ValueError or KeyError for other arrays."""
         self._completed = _as_table(arrays["completed"], _COMPLETED)
         self._waiting = _as_table(arrays["waiting"], self._waited)
         if self._consumed is not None:
             self._consumed.resume(arrays)
 
     def _marked(self, placed: Placed, steps: int, *, complete: bool) -> pa.Table:
-        """Rows with all columns: those that they lack are NULL."""
+        """Rows with all columns: missing ones are NULL."""
         rows = placed.rows
         there: dict[str, Any] = {
             STEPS: pa.array(np.full(rows.num_rows, steps)),
@@ -144,7 +144,7 @@ class Furthest:
 
     @staticmethod
     def _before(stamps: pa.ChunkedArray, known: int | None, length: int) -> pa.ChunkedArray:
-        """Which stamps are more than `length` before what is known."""
+        """Whether each stamp is more than `length` before the known time."""
         if known is None:
             return pa.chunked_array([pa.array(np.zeros(len(stamps), np.bool_))])
         if known >= AFTER_ALL:

@@ -1,4 +1,4 @@
-"""How far each start of a stream comes, in this process: a table with a row for each start."""
+"""How far each start of a stream gets, in this process: a table with a row for each start."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ BEGAN: Final = "began"
 
 
 def level_column(level: int) -> str:
-    """The column that says when a level, from 1, was first reached."""
+    """The column with the time at which a level, from 1, was first reached."""
     return f"reached {level}"
 
 
 def consumed_by(plan: Plan | None, source: Source) -> Consumed | None:
-    """Where a query has answers, each of which forgets what was before it; None without a plan of one."""
+    """The positions of a query's answers, each of which forgets what was before it; None without a plan."""
     if plan is None:
         return None
     consumed = consumed_of(plan.consume)
@@ -46,7 +46,7 @@ def consumed_by(plan: Plan | None, source: Source) -> Consumed | None:
     recognition = Recognition(plan, events, time=time_type(source), consumed=consumed)
     for batch in source.read(plan.classification):
         for _ in recognition.recognize(batch):
-            pass  # it is enough that it has ended
+            pass  # it is enough to know that it has ended
     return consumed
 
 
@@ -59,13 +59,13 @@ def levels_reached(
     consumed: Consumed | None = None,
     threads: int = 1,
 ) -> pa.Table:
-    """A row for each start that is seen to reach a level, or not to reach any, in no order.
+    """A row for each start that is seen to reach a level or none, in no order.
 
-    The last level's complex events are known up to time `until`. What others read as well is `shared`, and
-    `consumed` is what the query forgets (`consumed_by`). The `threads` share the partition keys, if any.
-    Columns: ``start`` (int64, its position), ``began`` (int64, its time in ticks; its position where there is
-    no time), the partition columns, and for each level when it was first reached: the time of that event
-    likewise, NULL for never.
+    The last level's complex events are known up to time `until`. `shared` is the reading in common with
+    others, and `consumed` is what the query forgets (`consumed_by`). The `threads` share the partition keys,
+    if any. Columns: ``start`` (int64, its position), ``began`` (int64, its time in ticks; its position
+    without a time), the partition columns, and for each level the time at which it was first reached,
+    likewise, or NULL for never.
     """
     levels = len(plan.parts)
     if plan.in_one is None:
@@ -106,7 +106,7 @@ def _in_one(
     consumed: Consumed | None,
     threads: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The starts whose windows pass, batch after batch, and then those that are left."""
+    """The starts whose windows have passed, batch after batch, and then the remaining ones."""
     batches = shared.read(plan.classification)
     partitioned = bool(plan.classification.keys)
     lanes = [_LevelLane(plan, keys, source, schema, consumed) for _ in range(threads if partitioned else 1)]
@@ -122,7 +122,7 @@ def _in_one(
 
 
 class _LevelLane:
-    """How far the starts of some partitions come."""
+    """The levels of the starts of some partitions."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _LevelLane:
         self._keys, self._schema, self._consumed = keys, schema, consumed
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The starts whose windows pass in a batch."""
+        """The starts whose windows have passed in a batch."""
         self._store.append(batch)
         read = EventBatch(
             numbers_of(batch, self._stamp),
@@ -158,7 +158,7 @@ class _LevelLane:
         self._store.trim(self._runs.oldest)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """The starts that are left."""
+        """The remaining starts."""
         yield self._rows(self._runs.rest())
 
     def _rows(self, reached: Reached) -> pa.RecordBatch:
@@ -185,7 +185,7 @@ def _rows(
 
 
 def _times(by: NDArray[np.int64], store: EventStore, clock: str, seen: NDArray[np.int64] | None) -> pa.Array:
-    """When events with these sequence numbers were; NULL for `NEVER`, and behind the positions `seen`."""
+    """The times of events with these sequence numbers; NULL for `NEVER`, and after the positions `seen`."""
     never = by == NEVER
     if seen is not None:
         there = np.flatnonzero(~never)
@@ -199,7 +199,7 @@ def _times(by: NDArray[np.int64], store: EventStore, clock: str, seen: NDArray[n
 
 
 def _as_answered(run: SourceRun, level: int, consumed: Consumed | None) -> pa.Table:
-    """When each start of complex events that are not `consumed` before first ends one: a level's column."""
+    """The time at which each start first ends a complex event not `consumed` before: a level's column."""
     timed = time_type(run.source) is not None
     end, before = ("end_time", 4) if timed else ("end", 2)
     begun = "start_time" if timed else START
@@ -225,7 +225,7 @@ def _seen(run: SourceRun, consumed: Consumed) -> Iterator[pa.RecordBatch]:
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    """The tables side by side, with NULL where one has no row of a start."""
+    """The tables joined by start, with NULL where one has no row of a start."""
     first, *others = tables
     keys = [name for name in others[0].column_names if not name.startswith("reached ")]
     for other in others:

@@ -29,13 +29,13 @@ KIND = "a recognition of partial matches"
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One of the recognitions, and what it reads."""
+    """One of the recognitions, and its part of the events."""
 
     recognition: Recognition
     excerpt: Excerpt
 
     def ended(self, classified: pa.RecordBatch, position: int, time: int | None) -> Iterator[EndedSets]:
-        """What ends in these events, or is decided as no event before `position`, or before `time`, comes."""
+        """The results of these events, or decided once none before `position` or `time` will come."""
         if classified.num_rows:
             yield from self.recognition.recognize(self.excerpt.of(classified))
         yield from self.recognition.decided(position=position, time=time)
@@ -44,8 +44,8 @@ class _Part:
 class PartialsRecognition:
     """One pass over a stream of batches that are classified for all plans; `events` is their schema.
 
-    It serves where a `Recognition` that is pushed does. Rows come as they are decided, complex events before
-    partial matches; `known` says up to which time, or before which position, events are known.
+    It can replace a `Recognition` that is pushed. Rows come as they are decided, complex events before
+    partial matches; `known` is the time up to which, or the position before which, events are known.
     """
 
     def __init__(
@@ -95,32 +95,32 @@ class PartialsRecognition:
     def push_until(
         self, classified: pa.RecordBatch, *, position: int, time: int | None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that these events decide, and that no event before `position`, or before `time`, comes."""
+        """The rows decided by these events, and once none before `position`, or before `time`, will come."""
         yield from self._given([part.ended(classified, position, time) for part in self._parts])
         yield from self._furthest.given(self._known(position, time)).to_batches()
 
     def tables_decided(self, *, position: int, time: int | None) -> Iterator[pa.RecordBatch]:
-        """The rows that are decided as no event before `position`, or before `time` in ticks, comes."""
+        """The rows decided once no more events before `position`, or before `time` in ticks, will come."""
         yield from self._given(
             [part.recognition.decided(position=position, time=time) for part in self._parts]
         )
         yield from self._furthest.given(self._known(position, time)).to_batches()
 
     def tables_ended(self, known: int | None, last_position: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows that are decided as the stream ends, which is known up to time `known`, or a position."""
+        """The rows decided by the end of the stream, which is known up to time `known`, or a position."""
         yield from self._given([part.recognition.ended(known) for part in self._parts])
         through = last_position if self._plan.window.in_positions else known
         yield from self._furthest.given(through, ended=True).to_batches()
 
     def advance(self, time: int) -> None:
-        """No event before `time`, in ticks, comes any more: windows close, and memory is freed."""
+        """Declares that no event before `time`, in ticks, will come: windows close, and memory is freed."""
         for part in self._parts:
             part.recognition.advance(time)
 
     can_shed = False
 
     def shed(self) -> int:
-        """See `Recognition.shed`: what of a partial match went in vain would not be known."""
+        """See `Recognition.shed`. It sheds nothing, since partial matches of dropped runs would be lost."""
         return 0
 
     def let_go(self) -> None:
@@ -129,7 +129,7 @@ class PartialsRecognition:
             part.recognition.let_go()
 
     def expire(self, *, position: int, time: int | None) -> None:
-        """No event before `position`, or before `time` in ticks, comes any more: windows close."""
+        """Declares that no event before `position`, or before `time` in ticks, will come: windows close."""
         for part in self._parts:
             part.recognition.expire(position=position, time=time)
 
@@ -139,7 +139,7 @@ class PartialsRecognition:
         return self._parts[0].recognition.waiting
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on."""
+        """The state needed to continue."""
         arrays = {
             f"recognition_{number}": np.frombuffer(part.recognition.snapshot(), np.uint8)
             for number, part in enumerate(self._parts)
@@ -148,34 +148,34 @@ class PartialsRecognition:
 
     @property
     def size(self) -> int:
-        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        """The number of nodes, entries, partitions and events held, in reach or not."""
         return sum(part.recognition.size for part in self._parts)
 
     def extent(self) -> Extent:
-        """How much is needed to go on, for the query and all its levels; see `Recognition.extent`."""
+        """The size of the state to continue, for the query and all its levels; see `Recognition.extent`."""
         extent = Extent.of_all(part.recognition.extent() for part in self._parts)
         rows = sum(array.nbytes for array in self._furthest.arrays().values())
         return extent._replace(bytes=extent.bytes + rows)
 
     def open_runs(self) -> OpenRuns:
-        """What is open of the query; see `Recognition.open_runs`."""
+        """The open runs of the query; see `Recognition.open_runs`."""
         return self._parts[0].recognition.open_runs()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is open: to begin anew would change no later row."""
+        """Whether nothing is open: a restart would change no later row."""
         return self._furthest.idle and all(part.recognition.idle for part in self._parts)
 
     @property
     def due(self) -> int | None:
-        """The first time with which something here may be decided; None where nothing waits for a time."""
+        """The first time at which something here may be decided; None if nothing waits for a time."""
         times = [part.recognition.due for part in self._parts]
         if not self._plan.window.in_positions:
             times.append(self._furthest.due)
         return min((time for time in times if time is not None), default=None)
 
     def _known(self, position: int, time: int | None) -> int | None:
-        """Up to which stamp events are known."""
+        """The stamp up to which events are known."""
         if not self._plan.window.in_positions:
             return time
         return self._parts[0].recognition.known_through(position, None)

@@ -1,4 +1,4 @@
-"""Partial matches: how far those starts came that were not completed (docs/funnels.md)."""
+"""Partial matches: how far the starts got that were not completed (docs/funnels.md)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def partials_table(
     """The partial matches of starts whose windows have passed, by end and start.
 
     The columns are those of the answer, then ``steps`` (int64: the level) and, where the events have a time
-    and the window is one of time, ``expired_time``. What SELECT computes is NULL where it asks for steps
-    that did not come. Events are known up to time `until`, and up to the last one where it is None.
+    and the window is one of time, ``expired_time``. What SELECT computes is NULL if it refers to steps that
+    were not reached. Events are known up to time `until`, or up to the last one if it is None.
     """
     one = plan.levels.in_one
     shared = SharedReading(
@@ -69,7 +69,7 @@ def _schema(plan: PartialsPlan, source: Source) -> pa.Schema:
 
 
 def _with_all(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with all columns: those that they lack are NULL."""
+    """The rows with all columns: missing ones are NULL."""
     own = columns_alike(rows, schema)
     columns = [own.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
     return pa.table(columns, schema=schema)
@@ -82,7 +82,7 @@ def _of_level(
     consumed: Consumed | None,
     shared: SharedReading,
 ) -> pa.Table:
-    """What NEXT would choose of each of some starts, among the complex events of a level."""
+    """The complex events of a level that NEXT would choose for some starts."""
     events = source.classified_schema(plan.classification)
     recognition = Recognition(plan, events, time=time_type(source), starts=starts, consumed=consumed)
     tables: list[pa.RecordBatch] = []
@@ -140,7 +140,7 @@ def _stopped(
 
 
 def _completed(table: pa.Table, steps: NDArray[np.int64], plan: PartialsPlan, source: Source) -> pa.Table:
-    """The rows with all columns: how far they came, and when their windows had passed."""
+    """The rows with all columns: how far they got, and when their windows had passed."""
     schema = partials_schema(plan, source)
     columns = [*table.columns, pa.array(steps)]
     if len(schema) > len(columns):
@@ -170,11 +170,11 @@ class PartialsRun(HeldRows):
 
     @property
     def whole_answer(self) -> str:
-        """Where to ask for what these rows cannot tell."""
+        """The place to ask for what these rows cannot tell."""
         return "the answer that these partial matches are of"
 
     def count(self, *, enough: int | None = None) -> int:
-        """The number of rows, which are not listed for it: how far starts came is enough."""
+        """The number of rows, without listing them: how far starts got is enough."""
         del enough
         consumed = consumed_by(self.plan.levels.consuming, self.source)
         return int(_stopped(self.plan, self.source, self.until, consumed, self.threads)[0].size)

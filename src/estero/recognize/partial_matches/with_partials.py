@@ -20,7 +20,7 @@ from estero.system.cached_property import cached_property
 class WithPartialsRun(HeldRows):
     """The complex events of a run and its partial matches, as an answer reads them.
 
-    The rows are those that a recognizer with partial matches gives, by end and start.
+    The rows are those of a recognizer with partial matches, by end and start.
     """
 
     complete: SourceRun
@@ -28,7 +28,7 @@ class WithPartialsRun(HeldRows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the answer, then ``steps``, ``expired_time`` where that is a time, ``complete``."""
+        """The columns of the answer, then ``steps``, ``expired_time`` (if it is a time), ``complete``."""
         return schema_with_partials(self.complete.schema, timed=not self.partial.plan.window.in_positions)
 
     @property
@@ -38,11 +38,11 @@ class WithPartialsRun(HeldRows):
 
     @property
     def whole_answer(self) -> str:
-        """Where to ask for what these rows cannot tell."""
+        """The place to ask for what these rows cannot tell."""
         return "the answer without partials"
 
     def count(self, *, enough: int | None = None) -> int:
-        """The number of rows, which are not listed for it."""
+        """The number of rows, without listing them."""
         return self.complete.count(enough=enough) + self.partial.count(enough=enough)
 
     @cached_property
@@ -54,7 +54,7 @@ class WithPartialsRun(HeldRows):
         return rows.take(order).combine_chunks()
 
     def _marked(self, rows: pa.Table, *, complete: bool = False) -> pa.Table:
-        """Rows with all columns: those that they lack are NULL."""
+        """Rows with all columns: missing ones are NULL."""
         size = rows.num_rows
         own = {partial_of(field) or field.name: rows.column(place) for place, field in enumerate(rows.schema)}
         own[COMPLETE] = pa.array(np.full(size, complete))

@@ -55,7 +55,7 @@ class ContinuousRecognizer(StreamRecognizer):
         self._recognition = self._opened(self._taken_up(state))
         self._ranges = PushedRanges.of(plan, self._opened, threads)
         self._sets: ReadSets = []
-        # Its turn never passes: what is empty stays so when the recognizer goes on.
+        # Its turn never passes: an empty answer stays empty when the recognizer continues.
         self._nothing = Answer(PushedRun(self._recognition.reader, (), Turn(), 0))
 
     def _opened(self, state: bytes | None = None) -> Recognition:
@@ -106,7 +106,7 @@ class ContinuousRecognizer(StreamRecognizer):
         return [(self._recognition.reader, ended) for ended in sets]
 
     def _answer(self, recognize: Callable[[], ReadSets]) -> Answer:
-        """The answer to what ends now."""
+        """The answer of the complex events that end now."""
         number, self._sets = self._in_turn(recognize)
         return Answer(PushedRun(self._recognition.reader, self._sets, self._turn, number))
 

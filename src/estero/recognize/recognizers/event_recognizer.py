@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from estero.recognize.recognizers.intake import Intake
 
 Given = TypeVar("Given")
-"""What a push gives."""
+"""The result of a push."""
 T = TypeVar("T")
 
 
 @checked
 class EventRecognizer(ABC, Generic[Given]):
-    """Counts the events that are pushed, keeps to one thread and a limit of memory, and tells listeners."""
+    """Counts pushed events, is restricted to one thread and a limit of memory, and notifies listeners."""
 
     _beside_pushing: ClassVar[str]
-    """What another thread may do meanwhile, in a word."""
+    """What another thread may do at the same time, in a word."""
 
     def __init__(self) -> None:
         self._turn = Turn()
@@ -85,7 +85,7 @@ class EventRecognizer(ABC, Generic[Given]):
         size = bytes_of(limit)
         with self._going_on():
             if self._guard is not None:
-                self._guard.over = False  # to be shed now, and not once more
+                self._guard.over = False  # shed once, not again
             with self._next_turn():
                 return self._shed_to(size)
 
@@ -103,9 +103,9 @@ class EventRecognizer(ABC, Generic[Given]):
 
     @contextmanager
     def _by_one_thread(self, *, sound: bool = True) -> Iterator[None]:
-        """Inside it the recognizer is this thread's; raises `EsteroError` while it is another one's.
+        """Reserves the recognizer for this thread; raises `EsteroError` while another thread uses it.
 
-        So it does where the recognizer cannot go on, unless it need not be `sound`.
+        Also raises it if the recognizer cannot continue, unless it need not be `sound`.
         """
         if not self._thread.acquire(blocking=False):
             raise EsteroError(
@@ -121,7 +121,7 @@ class EventRecognizer(ABC, Generic[Given]):
 
     @contextmanager
     def _going_on(self) -> Iterator[None]:
-        """As `_by_one_thread`, behind what the last change has left to do."""
+        """As `_by_one_thread`, after what the last change has left to do."""
         with self._by_one_thread():
             with self._unbroken():
                 self._catch_up()
@@ -129,7 +129,7 @@ class EventRecognizer(ABC, Generic[Given]):
 
     @contextmanager
     def _next_turn(self) -> Iterator[int]:
-        """The number of this turn, which needs nothing of those before; one that breaks is the last."""
+        """The number of this turn, which does not depend on earlier ones; an error makes it the last."""
         number = self._turn.next()
         with self._unbroken():
             self._let_go()
@@ -139,7 +139,7 @@ class EventRecognizer(ABC, Generic[Given]):
 
     @contextmanager
     def _unbroken(self) -> Iterator[None]:
-        """Holds the lock of the turn: another thread reads to the end of a batch. An error is the last."""
+        """Holds the lock of the turn: other threads finish a batch first. After an error no turn follows."""
         try:
             with self._turn.lock:
                 yield
@@ -158,7 +158,7 @@ class EventRecognizer(ABC, Generic[Given]):
         return shed.partitions
 
     def _tell(self, given: Given) -> None:
-        """Tells the listeners of what is given."""
+        """Notifies the listeners of a result."""
         for tell in self._listeners:
             tell(given)
 
@@ -170,7 +170,7 @@ class EventRecognizer(ABC, Generic[Given]):
     @property
     @abstractmethod
     def _intake(self) -> Intake:
-        """The events as they come."""
+        """The intake of events."""
 
     @abstractmethod
     def _let_go(self) -> None:
@@ -178,8 +178,8 @@ class EventRecognizer(ABC, Generic[Given]):
 
     @abstractmethod
     def _shed_some(self) -> int:
-        """Drops some of the oldest partitions; how many, 0 where there is nothing to shed."""
+        """Drops some of the oldest partitions; returns how many, 0 if there is nothing to shed."""
 
     @abstractmethod
     def _extent(self) -> Extent:
-        """How much is needed to go on, with what is held back."""
+        """The size of the state needed to continue, including events held back."""

@@ -1,4 +1,4 @@
-"""The answer to one push; it takes any number of questions until the recognizer goes on."""
+"""The answer to one push, which can be asked questions until the recognizer continues."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 class Turn:
-    """Which push of a recognizer is the last one, and whether it can go on.
+    """The number of a recognizer's last push, and whether it can continue.
 
-    What a recognizer holds is read and changed by one thread at a time, which has the `lock` meanwhile.
+    The state of a recognizer is read and changed by one thread at a time, which holds the `lock`.
     """
 
     def __init__(self) -> None:
@@ -35,21 +35,21 @@ class Turn:
         self._failure = ""
 
     def next(self) -> int:
-        """The recognizer goes on: what ended before is gone. The number of this turn."""
+        """Begins the next turn, in which earlier results are gone; returns its number."""
         self._number += 1
         return self._number
 
     def fail(self, why: str) -> None:
-        """The recognizer cannot go on."""
+        """Declares that the recognizer cannot continue."""
         self._failure = why
 
     def check_sound(self) -> None:
-        """Raises `EsteroError` if it cannot."""
+        """Raises `EsteroError` if it cannot continue."""
         if self._failure:
             raise EsteroError(self._failure)
 
     def check(self, number: int) -> None:
-        """Raises `EsteroError` if the recognizer has gone on since turn `number`."""
+        """Raises `EsteroError` if the recognizer has continued since turn `number`."""
         if number != self._number:
             raise EsteroError(
                 "this answer is of an earlier push, and the recognizer has gone on since: "
@@ -59,10 +59,10 @@ class Turn:
     def steps(self, number: int, items: Iterator[T]) -> Iterator[T]:
         """The items, each made by one thread at a time; raises `EsteroError` as `check` does.
 
-        The lock is not held between two of them, where nobody knows when the next one is asked for.
+        The lock is not held between two items, since the next one may be requested at any time.
         """
         while True:
-            self.check(number)  # at once, where the recognizer is going on
+            self.check(number)  # at once, if the recognizer has continued
             with self.lock:
                 self.check(number)
                 try:
@@ -74,7 +74,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class PushedRun(Reading):
-    """The compact sets that end with one push, each with what reads it, as an answer does.
+    """The compact sets that end with one push, each with its reader, as an answer reads them.
 
     `reader` is that of the recognizer.
     """
@@ -147,7 +147,7 @@ class PushedRun(Reading):
     def _sets(
         self, share: Share, *, counting: bool = False, total: bool = False, showing: bool = True
     ) -> ReadableSets:
-        del counting, total, showing  # what ends with a push is there already
+        del counting, total, showing  # all results of a push are there already
         self._check_valid()
         deal = DealStage(self.reader, share)
         for reader, ended in self.sets:
@@ -156,9 +156,9 @@ class PushedRun(Reading):
                 self._check_valid()
 
     def _steps(self, items: Iterator[T]) -> Iterator[T]:
-        """The items, made while no other thread reads or changes what the recognizer holds."""
+        """The items, made while no other thread reads or changes the recognizer's state."""
         return self.turn.steps(self.number, items)
 
     def _check_valid(self) -> None:
-        """Enumeration reads what the recognizer holds, so it cannot go on after that has."""
+        """Raises `EsteroError` if the recognizer has continued, since enumeration reads its state."""
         self.turn.check(self.number)

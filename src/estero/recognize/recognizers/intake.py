@@ -1,4 +1,4 @@
-"""Events of a stream without an end, as they are pushed → the relevant ones, classified, in stream order."""
+"""Events of an unbounded stream, as they are pushed → the relevant ones, classified, in stream order."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import State, batch_as_array, batch_of_array, refuse_other, sound_content
 
 LAYOUT: Final = "layout"
-"""The name under which a state says how events are laid out."""
+"""The name under which a state describes the layout of events."""
 
 _PART: Final = 1 << 17
-"""Events of a long batch that are recognized together."""
+"""The number of events of a long batch that are recognized together."""
 _MOST: Final = 1 << 62
-"""More events than any stream has: positions of further ones still fit their type."""
+"""More events than any stream has, such that later positions still fit their type."""
 
 
 NumberedEvent = tuple[int, ClassifiedRow | None]
-"""The position of a single event, and the event; None where it is not relevant."""
+"""The position of a single event, and the event; None if it is not relevant."""
 
 
 class Intake:
     """Classifies, orders and numbers the events of one stream.
 
-    Events are numbered over all batches in stream order; late ones have no number. With a lateness, events
-    are held back until the greatest time seen is so much later; without one, a batch is sorted and let go.
-    Without a time column, batches follow one another and nothing is late. It is `strict` about what is late
-    where something is decided as time passes: see `ReorderBuffer`. With `eras` classified events have the
-    `era` in which they came, and none goes by itself.
+    Events are numbered over all batches in stream order; late ones have no number. With a lateness, an event
+    is held back until the greatest time seen is that much later; without one, a batch is sorted and passed
+    on. Without a time column, batches follow one another and nothing is late. It is `strict` about lateness
+    if something is decided as time passes: see `ReorderBuffer`. With `eras`, classified events have the `era`
+    in which they came, and none is taken singly.
     """
 
     def __init__(
@@ -79,25 +79,25 @@ class Intake:
         self._asked = classification
         self._classifier = Classifier(layout, source, classification)
         self.era: int | None = 0 if eras else None
-        """How often what is asked for had changed; None where that does not matter."""
+        """The number of changes of the plans so far; None if that does not matter."""
         own = [pa.field(HELD_ERA, pa.int64())] if eras else []
         self.schema: Any = pa.schema([*self._classifier.schema, *own])
         """The columns of classified events."""
         self._places = {name: self.schema.get_field_index(name) for name in (POSITION, TIME)}
         self.time_type: Any | None = time_type(source)
-        """The type in which times are shown; None where events have none."""
+        """The type in which times are shown; None if events have none."""
         self.columns: Any = self._classifier.columns
         """The columns of events as they come."""
         types = order_types(self.columns, layout)
         self._held = ReorderBuffer(_held_columns(self.schema), types, layout.lateness, strict=strict)
         self.position: int = 0
-        """The position that the next event gets."""
+        """The position of the next event."""
         self.late: int = 0
-        """The number of events that came too late, of all that were pushed."""
+        """The number of all events so far that came too late."""
         self._no_events = self._late_events = self._classifier.columns.empty_table()
         self._single: SingleEvents | None = None
         self.why_slow: str | None = None
-        """Why single events go the way of batches, through DuckDB; None where they do not."""
+        """The reason why single events are classified by DuckDB like batches; None if they are not."""
         if eras:
             return
         try:
@@ -107,12 +107,12 @@ class Intake:
 
     @property
     def held_back(self) -> int:
-        """The number of events that wait for earlier ones that may still come."""
+        """The number of events held back, because earlier ones may still come."""
         return len(self._held)
 
     @property
     def watermark(self) -> int | None:
-        """The time before which no event is expected any more, in ticks; None where none is known."""
+        """The time before which no more events are expected, in ticks; None if there is none yet."""
         return self._held.watermark
 
     @property
@@ -127,23 +127,23 @@ class Intake:
 
     @property
     def known(self) -> str:
-        """Up to when events are known, behind a comma; empty before the first one, and without a time."""
+        """The known time after a comma, for messages; empty before the first event, and without a time."""
         return "" if self.known_time is None else f", known up to {self.known_time}"
 
     @property
     def known_time(self) -> Any:
-        """Up to when events are known, as answers show it; None before the first one, and without a time."""
+        """The time up to which events are known, as in answers; None before the first, and without a time."""
         return self.shown_time(self._held.watermark)
 
     def shown_time(self, ticks: int | None) -> Any:
-        """A time as answers show it; None where there is none."""
+        """A time in the form of answers; None if there is none."""
         if ticks is None or self.time_type is None:
             return None
         (shown,) = shown_values(pa.array([ticks], pa.int64()).cast(self.time_type))
         return shown
 
     def late_events(self) -> pa.Table:
-        """The events of the last push that came too late, as they were pushed."""
+        """The late events of the last push, as they were pushed."""
         return self._late_events.rename_columns(
             [named(attribute_in(name)) for name in self._late_events.column_names]
         )
@@ -151,7 +151,7 @@ class Intake:
     # --------------------------------------------------------------------------- events that come
 
     def take_one(self, events: object) -> NumberedEvent | None:
-        """A single event and its position; None for what has to go the way of batches."""
+        """A single event and its position; None for events that must be classified as a batch."""
         single = self._single
         if single is None:
             return None
@@ -177,14 +177,14 @@ class Intake:
         return self._single.batch(events)
 
     def take(self, events: object) -> pa.RecordBatch:
-        """The relevant events that are let go as a batch comes; raises `DataError` for what is none."""
+        """Takes a batch and returns the relevant events now released; raises `DataError` if it is invalid."""
         return self.admit(self._classifier.classified(*self._classifier.opened(events)))
 
     def looked_at(self, events: object) -> list[Incoming]:
-        """The events of a batch, classified; changes nothing, and raises `DataError` for what is none.
+        """Classifies the events of a batch; changes nothing, and raises `DataError` for an invalid one.
 
-        A long batch comes in parts, to be admitted one after the other, if it is in order: all the same is
-        let go then.
+        A long batch that is in order is returned in parts, to be admitted one after the other: all of it is
+        released then in any case.
         """
         table, times = self._classifier.opened(events)
         if times.size <= _PART or self._layout.columns.order or not self._held.follows(times):
@@ -211,22 +211,22 @@ class Intake:
         return self._let_go()
 
     def advance(self, ticks: int) -> pa.RecordBatch:
-        """The relevant events that are let go as no event before a time comes any more."""
+        """Declares that no more events before a time will come; returns the relevant events now released."""
         self._late_events = self._no_events
         self._held.advance(ticks)
         return self._let_go()
 
     def flush(self) -> pa.RecordBatch:
-        """All relevant events that are held back."""
+        """Releases all relevant events that are held back."""
         self._late_events = self._no_events
         return self._let_go(everything=True)
 
     def close(self) -> None:
-        """Gives what it reads with back: nothing comes any more."""
+        """Closes the classifier: no more events come."""
         self._classifier.close()
 
     def _let_go(self, *, everything: bool = False) -> pa.RecordBatch:
-        """The relevant events that are held back no longer."""
+        """The relevant events that are no longer held back."""
         ready = self._held.let_go(everything=everything)
         positions = np.flatnonzero(ready.column(HELD_RELEVANT).to_numpy())
         chosen = encoded_as(one_batch(ready.select(self.schema.names).take(pa.array(positions))), self.schema)
@@ -252,15 +252,15 @@ class Intake:
         return self._classifier.times(events)
 
     def again(self, events: pa.Table, first: int) -> pa.RecordBatch:
-        """The relevant ones of events that were let go before, in order, the first one at a place."""
+        """The relevant ones of events that were released before, in order, the first one at a place."""
         classified = self._classifier.classified(events, self.times(events)).classified
         return self._placed(_in_era(classified, 0, self.schema), first)
 
     def follow(self, other: Intake, *, bits: bool, held: pa.Table | None = None) -> None:
-        """Goes on where another intake of the same stream is, which may then be closed.
+        """Continues from another intake of the same stream, which may be closed afterwards.
 
-        What that holds back is held back here: where these events are given as they came, in `held`, they
-        are classified. Else they have the `bits` and values that they have there, or only count.
+        What that holds back is held back here: events that are in `held`, as they came, are classified. The
+        others keep the `bits` and values that they have there, or only count.
         """
         self.position, self.late, self.era = other.position, other.late, other.era
         pending = other._held.pending()
@@ -272,14 +272,14 @@ class Intake:
         self._held.restore(pending, other._held.reached())
 
     def _classified_again(self, held: pa.Table, pending: pa.Table) -> pa.Table:
-        """Events that are held back, in the order in which they are `pending` elsewhere, as they are here."""
+        """Events that are `pending` in another intake, in their order, in the form of this one."""
         incoming = self._classifier.classified(held, self.times(held))
         incoming = incoming._replace(classified=_in_era(incoming.classified, 0, self.schema))
         again = _held(incoming, np.arange(held.num_rows))
         columns = dict(zip(again.column_names, again.columns, strict=True))
         kept = [name for name in pending.column_names if name.startswith(HELD) and name != HELD_RELEVANT]
         columns |= {name: pending.column(name) for name in kept}
-        columns[HELD_ERA] = columns[HELD_ERA].fill_null(0)  # of an event that nobody wanted then
+        columns[HELD_ERA] = columns[HELD_ERA].fill_null(0)  # of an event that was not relevant then
         return pa.Table.from_arrays(
             [columns[name] for name in self._held.schema.names], schema=self._held.schema
         )
@@ -296,16 +296,16 @@ class Intake:
         return int(self._held.pending().nbytes) if len(self._held) else 0
 
     def counts(self) -> dict[str, int]:
-        """How many events came, were let go or are held back, or were late, by name."""
+        """The numbers of events that came, were released or are held back, or were late, by name."""
         held = self.held_back
         return {"events": self.position + held + self.late, "held_back": held, "late": self.late}
 
     def about(self) -> dict[str, str]:
-        """What a state says of it: how events are laid out."""
+        """The description of this intake in a state: the layout of events."""
         return {LAYOUT: self._layout.as_text()}
 
     def snapshot(self) -> Arrays:
-        """The state to be kept, for `resume`, but for what `schemas` has."""
+        """The state for `resume`, without what `schemas` has."""
         return {
             "held": batch_as_array(one_batch(self._held.pending())),
             "reached": batch_as_array(self._held.reached()),
@@ -314,11 +314,11 @@ class Intake:
         }
 
     def schemas(self) -> Arrays:
-        """The schemas of events, which a state keeps once."""
+        """The schemas of events, which a state holds once."""
         return dict(self._layout.as_arrays())
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes up what `snapshot` gave; raises `DataError` where it was another version of DuckDB."""
+        """Restores the state of `snapshot`; raises `DataError` if it is of another version of DuckDB."""
         with sound_content():
             hashed = arrays["hashes"]
             self.position, self.late, *eras = map(_count, arrays["numbers"].tolist())
@@ -335,7 +335,7 @@ class Intake:
 
 
 def layout_in(state: State, query: str, kind: str) -> StreamLayout:
-    """How events are laid out in a state; raises `DataError` for one of another query or kind."""
+    """The layout of events in a state; raises `DataError` for one of another query or kind."""
     about = state.about
     refuse_other(about, {"kind": kind, "query": query, "plan": about.get("plan", "")})
     with sound_content():
@@ -355,7 +355,7 @@ def _held_columns(events: pa.Schema) -> pa.Schema:
 
 
 def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
-    """Some events of a batch, as they are held back."""
+    """Some events of a batch, in the form in which they are held back."""
     places = np.full(incoming.events.num_rows, -1)
     places[incoming.classified.column(POSITION).to_numpy()] = np.arange(incoming.classified.num_rows)
     chosen = places[rows]
@@ -367,10 +367,9 @@ def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Conversion:
-    """Events that are `held` back, as they are held where other things are asked of them.
+    """The conversion of events `held` back to the form for other plans.
 
-    What is asked of them `now` and was not `before` is 0 for bits, else NULL. Without either they are events
-    that only count.
+    Bits that are needed `now` and were not `before` are 0, and values NULL. Events with neither only count.
     """
 
     held: pa.Table
@@ -406,7 +405,7 @@ class _Conversion:
         return dict(zip(names, map(array_of, words_of_bits(before, kept, len(names))), strict=True))
 
     def _values(self) -> dict[str, str]:
-        """The values that are compared now, by the names that they had before."""
+        """The values that are compared now, by their previous names."""
         if self.before is None or self.now is None:
             return {}
         before = {value: value_name(place) for place, value in enumerate(self.before.values)}

@@ -1,4 +1,4 @@
-"""How much memory the state of a recognizer may take: the limit, and when it is looked at."""
+"""The limit of memory for the state of a recognizer, and the times at which it is checked."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _UNITS: Final = {
 }
 _SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?I?B)\s*", re.IGNORECASE)
 _SELDOM: Final = 16
-"""It is measured again after at least so small a part of what was held then has come."""
+"""It is measured again after at least this fraction of the state at that time has come."""
 
 
 def bytes_of(limit: int | str) -> int:
-    """A limit in bytes, of a number or of a text with a unit; ValueError for what is none.
+    """A limit in bytes, from a number or a text with a unit; ValueError for anything else.
 
     >>> bytes_of("1.5 KB"), bytes_of("2 MiB")
     (1500, 2097152)
@@ -41,27 +41,27 @@ def bytes_of(limit: int | str) -> int:
 
 
 MemoryPolicy = Literal["error", "shed"]
-"""What happens at the limit: an error, or the oldest partitions are shed."""
+"""The action at the limit: an error, or shedding of the oldest partitions."""
 
 
 class Shed(NamedTuple):
-    """How many partitions were shed, and how many events that only they needed."""
+    """The number of partitions that were shed, and of events that only they needed."""
 
     partitions: int = 0
     events: int = 0
 
 
 class MemoryGuard:
-    """Watches over the state of a recognizer, which may take `limit` bytes; `policy` is what happens there.
+    """Guards the state of a recognizer, which may take `limit` bytes; `policy` is the action at the limit.
 
-    To measure it takes as long as a snapshot, so that waits until a part of the state can be new: what it
-    costs is in proportion to the events that come.
+    Measuring takes as long as a snapshot, so that it waits until a part of the state may be new: the cost is
+    in proportion to the events that come.
     """
 
     def __init__(self, limit: int, policy: MemoryPolicy = "error") -> None:
         self.limit = limit
         self.over = False
-        """Whether the state takes more, and some of it is to be shed before the next events."""
+        """Whether the state exceeds the limit, and some of it is to be shed before the next events."""
         self._sheds = policy == "shed"
         self._next = 0
 
@@ -74,10 +74,10 @@ class MemoryGuard:
         *,
         can_shed: bool,
     ) -> None:
-        """Raises `LimitExceeded`, with the answer, where the state behind so many events takes too much.
+        """Raises `LimitExceeded`, with the answer, if the state after so many events exceeds the limit.
 
-        `size` is how much is held, in items of any kind. Where something is to be and can be shed, it is
-        `over` instead.
+        `size` is the number of items of any kind held. If the policy is to shed and something can be shed, it
+        sets `over` instead.
         """
         if events < self._next:
             return
@@ -92,7 +92,7 @@ class MemoryGuard:
 
 
 def shed_to(limit: int, measured: Callable[[], Extent], shed: Callable[[], int]) -> Shed:
-    """Sheds until the state takes no more than that, or nothing can be shed."""
+    """Sheds until the state is within this size, or nothing can be shed."""
     first = extent = measured()
     partitions = 0
     while extent.bytes > limit:
@@ -110,6 +110,6 @@ def _words(extent: Extent, limit: int) -> str:
         f"{extent.events:,} events are kept and {extent.nodes:,} nodes of compact sets, for "
         f"{extent.partitions:,} partitions in which something is open, beside what is held back. The events "
         "of this push are recognized, and its answer is error.answer. Hold less with a (shorter) WITHIN, "
-        "PARTITION BY with fewer keys at a time, or a lower lateness; or go on from a snapshot with a higher "
+        "PARTITION BY with fewer keys at a time, or a lower lateness; or resume a snapshot with a higher "
         'memory_limit; memory_policy="shed" drops the oldest partitions instead'
     )

@@ -1,4 +1,4 @@
-"""Complex events and partial matches of a stream without an end, in one answer for each push."""
+"""Complex events and partial matches of an unbounded stream, in one answer for each push."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ KIND: Final = "a recognizer of partial matches"
 def plan_of_one_stream(tree: QueryTree, layout: Layout) -> PartialsPlan:
     """The plan of partial matches whose parts can read one classified stream: they have the same keys.
 
-    Where equalities would give them others, they have those that the query writes. An event without a key is
-    in no partition, and a part without keys has to see it.
+    If equalities would give them others, they have those written in the query. An event without a key is in
+    no partition, and a part without keys has to see it.
     """
     plan = partials_plan(tree, layout)
     keys = {part.classification.keys for part in plan.plans}
@@ -85,7 +85,7 @@ class PartialsRecognizer(StreamRecognizer):
         return self._answer(lambda: [*recognition.push(relevant), *recognition.tables_ended(known, position)])
 
     def _answer(self, recognize: Callable[[], list[pa.RecordBatch]]) -> Answer:
-        """The answer to the rows that are decided now."""
+        """The answer of the rows that are decided now."""
         _, batches = self._in_turn(recognize)
         rows = pa.Table.from_batches(batches, self.schema)
         if rows.num_rows > 1:

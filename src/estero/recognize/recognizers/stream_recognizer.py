@@ -40,7 +40,7 @@ class StreamRecognizer(EventRecognizer[Answer]):
 
     _beside_pushing = "asking"
     _kind: ClassVar[str]
-    """What its state says that it is of."""
+    """The kind of its state."""
     _tells_partials: ClassVar[bool] = False
     """Whether answers have partial matches."""
     _recognition: Recognition | PartialsRecognition

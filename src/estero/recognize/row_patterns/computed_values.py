@@ -1,4 +1,4 @@
-"""Parts of conditions that read one row: computed by DuckDB for all rows, so that a search looks them up."""
+"""Parts of conditions that read one row: computed by DuckDB for all rows, and looked up by a search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS: Final = (exp.Binary, exp.Unary, exp.Func, exp.Predicate, exp.Bracket, ex
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """A value for each row, read at an address; `absent` where there is no such row."""
+    """A value for each row, read at an address; `absent` if there is no such row."""
 
     address: Address
     values: list[Any]
@@ -58,7 +58,7 @@ def with_computed(statements: Statements, rows: OrderedRows, condition: Expressi
 
 
 def _address(node: exp.Expr, of: Mapping[str, Slot]) -> Address | None:
-    """The one address that all of an expression reads; None for any other node."""
+    """The single address that an expression reads; None for any other node."""
     if not isinstance(node, _PARTS) or isinstance(node.parent, exp.Case) or node.find_ancestor(exp.Lambda):
         return None
     slots = [of[column.name] for column in node.find_all(exp.Column) if column.name in of]

@@ -17,13 +17,13 @@ from estero.recognize.row_patterns.ordered_rows import OrderedRows
 from estero.recognize.row_patterns.statements import Statements, alias, unique, written
 
 _ROWS = 1 << 20
-"""Rows that are classified at once."""
+"""The number of rows that are classified at once."""
 _BITS = 64
 
 
 @dataclass(frozen=True)
 class Divided:
-    """A condition in two: what rows at fixed distances decide, and what the match so far decides."""
+    """A condition in two parts: one decided by rows at fixed distances, one by the match so far."""
 
     near: Expression | None
     far: Expression | None
@@ -69,7 +69,7 @@ def check_types(
     conditions: Mapping[str, Expression],
     types: Mapping[Slot, str],
 ) -> None:
-    """Raises `QueryError` for a condition that is no boolean."""
+    """Raises `QueryError` for a condition that is not boolean."""
     if not conditions:
         return
     places = {entry.name.casefold(): entry.expression for entry in clause.define}
@@ -94,7 +94,7 @@ def check_types(
 def row_bits(
     statements: Statements, rows: OrderedRows, conditions: Sequence[Expression]
 ) -> NDArray[np.uint64]:
-    """Of each row which of the conditions it fulfils, as bits uint64[rows, words]."""
+    """The conditions that each row fulfils, as bits uint64[rows, words]."""
     words = max(1, -(-len(conditions) // _BITS))
     bits = np.zeros((rows.size, words), np.uint64)
     if not conditions:
@@ -130,7 +130,7 @@ def _statement(conditions: Sequence[str], slots: Sequence[Slot], words: int) -> 
 
 
 def _guarded(slot: Slot, number: int) -> str:
-    """What a slot reads, if it is in the partition."""
+    """The value that a slot reads, if its row is in the partition."""
     assert isinstance(slot, Value | Presence)  # noqa: S101 - conditions on rows have no others
     shift = slot.address.shift
     inside = f"place >= {-shift}" if shift < 0 else f"rest >= {shift}"
@@ -149,7 +149,7 @@ def _chunk(rows: OrderedRows, slots: Sequence[Slot], start: int, size: int) -> p
 
 
 def _shifted(column: pa.Array, start: int, size: int) -> pa.Array:
-    """The values from a place on, NULL where there are none."""
+    """The values shifted by a distance, NULL beyond the ends."""
     first, last = max(start, 0), min(start + size, len(column))
     if last <= first:
         return pa.nulls(size, column.type)

@@ -1,4 +1,4 @@
-"""The conditions of DEFINE, divided into what rows decide and what the match so far decides."""
+"""The conditions of DEFINE, divided into those decided by rows and those decided by the match so far."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from estero.recognize.row_patterns.search import MOST_STEPS, remembers_pairs
 
 @dataclass(frozen=True)
 class Conditions:
-    """What DEFINE asks: of rows, by variable, and of the match so far."""
+    """The conditions of DEFINE: on rows, by variable, and on the match so far."""
 
     near: Mapping[str, Expression]
     far: Mapping[str, Expression]
 
     @property
     def strategy(self) -> str:
-        """Which of the three ways finds the matches, and at what cost."""
+        """The one of three strategies that finds the matches, and its cost."""
         if not self.far:
             return (
                 "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
@@ -29,7 +29,7 @@ class Conditions:
         return (
             "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
             "what failed, and "
-            f"ends with an error behind {MOST_STEPS:,} steps from one start"
+            f"ends with an error after {MOST_STEPS:,} steps from one start"
         )
 
 

@@ -1,7 +1,8 @@
 """MATCH_RECOGNIZE over a relation of DuckDB → its table.
 
-The input is read once, in blocks of whole partitions that are sorted on their own; what DEFINE asks of rows
-becomes bits, of which a kernel finds all matches; measures are read of the matches, as columns of numbers.
+The input is read once, in blocks of whole partitions that are sorted separately; the conditions of DEFINE on
+rows become bits, from which a kernel finds all matches; measures are computed from the matches, as columns of
+numbers.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ from estero.system.cores import threads_to_use
 class RangePart(NamedTuple):
     """The result for a part of the rows, as a table.
 
-    `start` and `resume` int64[rows] say of its rows where their match begins, and where the search goes on
-    behind it; `stop` is the first start that is not decided.
+    `start` and `resume` int64[rows] are for each row the beginning of its match, and the row at which the
+    search continues after it; `stop` is the first start that is not decided.
     """
 
     table: pa.Table
@@ -65,9 +66,9 @@ class RangePart(NamedTuple):
 
 
 class Evaluation:
-    """One clause over columns with these names and types of DuckDB; raises `QueryError` for what is wrong.
+    """A clause over columns with these names and types of DuckDB; raises `QueryError` if it is invalid.
 
-    `relation` is the name that expressions may call the input by.
+    `relation` is the name by which expressions may refer to the input.
     """
 
     def __init__(
@@ -87,14 +88,14 @@ class Evaluation:
         self.order: list[Key] = keys_of(clause.order_by, self._names, "ORDER BY")
 
     def check(self) -> None:
-        """Raises `QueryError` for what is wrong with names and types of the result."""
+        """Raises `QueryError` if names or types of the result are invalid."""
         self._check_ambiguous()
         check_types(self._statements, self.clause, self._defined, self._slot_types(self._defined))
 
     def table(self, relation: Relation, *, apart: bool = False) -> pa.Table:
         """The result for the rows of a relation that has the columns.
 
-        `apart`: other connections to the same database know all functions that this one knows.
+        `apart`: whether other connections to the same database know all functions that this one knows.
         """
         if relation.sorted:
             return self._shown(*self._matched(relation), self._statements)
@@ -112,7 +113,7 @@ class Evaluation:
         return pa.concat_tables(mapped(part, blocks, threads, ahead_by=1))
 
     def table_and_rest(self, relation: Relation, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The same for a relation in pieces, and the rows of `table` that its next piece begins with."""
+        """The result for a relation in pieces, and the rows of `table` with which its next piece begins."""
         rows, matches = self._matched(relation)
         return self._shown(rows, matches, self._statements), remaining(
             table, rows, matches, self.surroundings
@@ -127,7 +128,7 @@ class Evaluation:
         return RangePart(table, start[shown.match], resume[shown.match], int(matches.resume[0]))
 
     def deadlines(self, times: pa.Array) -> pa.Array:
-        """The latest times of matches from these times of the first entry of ORDER BY on."""
+        """The latest times of matches, given times of the first entry of ORDER BY."""
         name = unique("times")
         columns = window_columns(self._names, [replace(self.order[0], value="t")], PREFIX, known="")
         sql = f"SELECT {', '.join(columns)} FROM {name}"
@@ -145,7 +146,7 @@ class Evaluation:
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        """What is read beside a match."""
+        """The rows around a match that are read."""
         return surroundings_of(self.clause, [*self._defined.values(), *self._measures.values()])
 
     def _finder(self, longest: int | None) -> MatchFinder:
@@ -170,7 +171,7 @@ class Evaluation:
         )
 
     def _check_ambiguous(self) -> None:
-        """Raises `QueryError` for measures that are called as columns of PARTITION BY."""
+        """Raises `QueryError` for measures with the names of columns of PARTITION BY."""
         keys = {key.name.casefold() for key in self.partition if key.column is not None}
         for measure in self.clause.measures:
             if measure.name.casefold() in keys and self.clause.rows == "one":
@@ -199,7 +200,7 @@ class Evaluation:
     def _beside(
         self, rows: OrderedRows, row: NDArray[np.int64]
     ) -> tuple[list[tuple[str, pa.Array]], list[tuple[str, pa.Array]]]:
-        """The columns before the measures and behind them."""
+        """The columns before the measures and after them."""
         there = np.ones(row.size, np.bool_)
         columns = self._names.columns
         before = [

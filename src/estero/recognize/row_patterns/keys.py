@@ -26,8 +26,7 @@ _NULLS: Final = re.compile(r"NULLS\s+(?:FIRST|LAST)\s*$", re.IGNORECASE)
 class Key:
     """An entry of PARTITION BY or ORDER BY: the number of its column, or None for an expression.
 
-    `name` is that of its column in results, `value` the SQL of it, and `direction` what the entry says of
-    NULL.
+    `name` is that of its column in results, `value` its SQL, and `direction` what the entry says about NULL.
     """
 
     scalar: Scalar
@@ -70,7 +69,7 @@ def keys_of(scalars: Sequence[Scalar], names: Names, part: str) -> list[Key]:
 
 
 def _column(scalar: Scalar, names: Names, part: str) -> int | None:
-    """The number of the column that an entry names; None where it is an expression."""
+    """The number of the column that an entry names; None if it is an expression."""
     words = words_of(_DIRECTION.sub("", scalar.text), dialect=names.dialect)
     path = [word.name.casefold() for word in words]
     if (

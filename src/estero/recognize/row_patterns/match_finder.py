@@ -1,4 +1,4 @@
-"""Matches of a clause in rows that are in order: by a kernel where rows decide, else by a search."""
+"""Matches of a clause in ordered rows: found by a kernel if rows decide, else by a search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ from estero.recognize.row_patterns.search import (
 from estero.recognize.row_patterns.statements import Statements
 
 MOST_STATES: Final = 20_000
-"""Automata with more states are searched, not run: their marks would take too much memory."""
+"""The most states of an automaton that is run; larger ones are searched, since their marks would take too
+much memory.
+"""
 _SKIPS: Final = {
     "past last": run_rows.PAST_LAST,
     "next": run_rows.TO_NEXT,
@@ -50,17 +52,18 @@ _SKIPS: Final = {
 
 
 class _Automaton(NamedTuple):
-    """An automaton, and its moves if they are not too many."""
+    """An automaton, and its moves unless they are too many."""
 
     automaton: PositionAutomaton
     moves: run_rows.Moves | None
 
 
 class MatchFinder:
-    """Finds matches in one block of rows after the other, in several threads where a kernel finds them.
+    """Finds matches in one block of rows after the other, in several threads if a kernel finds them.
 
-    `types` are DuckDB's types of what DEFINE reads of the match so far, `around` says what is read beside a
-    match, and `longest` is the rows of the longest partition of all blocks, if that is known.
+    `types` are DuckDB's types of the values that DEFINE reads of the match so far, `around` says which rows
+    around a match are read, and `longest` is the number of rows of the longest partition of all blocks, if
+    known.
     """
 
     conditions: Conditions
@@ -80,7 +83,7 @@ class MatchFinder:
         self._lock = Lock()
 
     def matches(self, rows: OrderedRows, statements: Statements) -> Matches:
-        """All matches of a block; raises `DataError` where the search cannot go on behind one."""
+        """All matches of a block; raises `DataError` if the search cannot continue after one."""
         automaton, moves = self._automaton(int(np.diff(rows.first).max(initial=0)))
         if automaton.never or not rows.size:
             return self._named(no_matches(extent_of(rows, self._around), rows.first), automaton, rows)
@@ -94,12 +97,12 @@ class MatchFinder:
             except SkipFailure as failure:
                 raise self._cannot_skip(failure, rows) from None
             return self._named(table, automaton, rows)
-        with self._lock:  # the automaton gets further states
+        with self._lock:  # the automaton may get further states
             table = self._searched(rows, statements, automaton, bits, moves)
             return self._named(table, automaton, rows)
 
     def _automaton(self, longest: int) -> _Automaton:
-        """The automaton for partitions of so many rows, and its moves."""
+        """The automaton for partitions of that many rows, and its moves."""
         longest = (1 << longest.bit_length()) if self._longest is None else self._longest
         with self._lock:
             if longest not in self._automata:
@@ -140,7 +143,7 @@ class MatchFinder:
                 f"AFTER MATCH SKIP TO {variable}: found a match with no row matched to {variable}, "
                 f"so the search cannot "
                 f"advance; the match starts at row {place}{where}",
-                hint="SKIP PAST LAST ROW or SKIP TO NEXT ROW always go on",
+                hint="SKIP PAST LAST ROW or SKIP TO NEXT ROW can always continue",
             )
         return DataError(
             f"AFTER MATCH SKIP TO {variable}: the search resumes at the row the match started on, "
@@ -258,7 +261,7 @@ class MatchFinder:
         )
 
     def _on_by(self, path: Sequence[str]) -> int:
-        """By how many rows a search goes on behind a match of these variables: 0 or -1 where it cannot."""
+        """The number of rows to go on by after a match of these variables; 0 or -1 if it is impossible."""
         skip, wanted = self._clause.skip, self._skipped()
         if skip.to == "next" or not path:
             return 1

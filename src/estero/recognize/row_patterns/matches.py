@@ -20,9 +20,9 @@ Ints = NDArray[np.int64]
 class Matches:
     """Matches in order: start, length and partition of each.
 
-    `variable` is the number of the variable of each of their rows, one behind the other; `variables` are the
-    keys by number, `labels` the names as they are written, and `excluded` says which rows are not shown. In
-    each partition there were `given` matches before, and the search would go on at the row `resume`.
+    `variable` is the number of the variable of each of their rows, concatenated; `variables` are the keys by
+    number, `labels` the names as they are written, and `excluded` says which rows are not shown. Each
+    partition had `given` matches before, and its search would continue at the row `resume`.
     """
 
     start: Ints
@@ -37,7 +37,7 @@ class Matches:
 
     @cached_property
     def offset(self) -> Ints:
-        """Where the rows of each match begin among all of them; one more for their end."""
+        """The first row of each match among all of them, and finally their end."""
         return np.concatenate([[0], np.cumsum(self.length)]).astype(np.int64)
 
     @cached_property
@@ -52,22 +52,22 @@ class Matches:
 
     @cached_property
     def match_of(self) -> Ints:
-        """Of each row that was matched its match."""
+        """The match of each matched row."""
         return np.repeat(np.arange(self.start.size, dtype=np.int64), self.length)
 
     @cached_property
     def row_of(self) -> Ints:
-        """Of each row that was matched its row of the input."""
+        """The input row of each matched row."""
         places = np.arange(self.variable.size, dtype=np.int64)
         return places - np.repeat(self.offset[:-1] - self.start, self.length)
 
     def numbers_of(self, rows: Rows) -> list[int]:
-        """The numbers of the variables that are meant."""
+        """The numbers of the variables that are named."""
         return [number for number, key in enumerate(self.variables) if rows is None or key in rows]
 
 
 class Place(NamedTuple):
-    """Rows of the input, and which of them there are."""
+    """Rows of the input, and which of them exist."""
 
     row: Ints
     there: NDArray[np.bool_]
@@ -75,9 +75,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class ShownRows:
-    """What is shown: of each row its match, its row of the input, and its place among the matched rows.
+    """The rows shown: for each its match, its input row, and its place among the matched rows.
 
-    The match is -1 where there is none. The place of an empty match is the one before its rows would begin.
+    The match is -1 if there is none. The place of an empty match is the one before its rows would begin.
     """
 
     matches: Matches
@@ -89,7 +89,7 @@ class ShownRows:
 
     @property
     def is_all(self) -> bool:
-        """Whether all belong to matches."""
+        """Whether all rows belong to matches."""
         return not self.match.size or int(self.match.min()) >= 0
 
     def at(self, address: Address) -> Place:
@@ -115,7 +115,7 @@ class ShownRows:
         return Place(row, there)
 
     def variable_at(self, address: Address) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """The variable's number of the rows that an address names, and which have one in the match."""
+        """The variable's number of the rows that an address names, and whether they have one in the match."""
         row, there = self.at(address)
         if not self.matches.start.size:
             return np.zeros(row.size, np.int32), there
@@ -127,7 +127,7 @@ class ShownRows:
         return (variables[place] if variables.size else np.zeros(row.size, np.int32)), there
 
     def count(self, rows: Rows, *, final: bool) -> Ints:
-        """How many rows of these variables there are up to each row, or in its match."""
+        """The number of rows of these variables up to each row, or in its match."""
         low, high = self._borders(final=final)
         if rows is None:
             return high + 1 - low
@@ -156,7 +156,7 @@ class ShownRows:
 
 
 def resumed_rows(clause: RowPatternClause, matches: Matches) -> Ints:
-    """Of each match the row at which the search goes on; only for matches behind which it does."""
+    """The row at which the search continues after each match, if it does after all of them."""
     skip = clause.skip
     behind = matches.start + np.maximum(matches.length, 1)
     if skip.to == "next":
@@ -169,7 +169,7 @@ def resumed_rows(clause: RowPatternClause, matches: Matches) -> Ints:
         place = np.searchsorted(places, matches.offset[:-1])
     else:
         place = np.searchsorted(places, matches.offset[1:]) - 1
-    resumed = behind.copy()  # behind an empty match it is the next row
+    resumed = behind.copy()  # after an empty match it is the next row
     full = matches.length > 0
     resumed[full] = matches.row_of[places[place[full]]]
     return resumed
@@ -202,7 +202,7 @@ def shown_rows(clause: RowPatternClause, matches: Matches, rows: OrderedRows) ->
 
 
 def _unseen(rows: OrderedRows, matches: Matches) -> NDArray[np.bool_]:
-    """The rows that are decided and that no earlier match has."""
+    """The decided rows that are in no earlier match."""
     if rows.progress is None:
         return np.ones(rows.size, np.bool_)
     first, size = rows.first[:-1], np.diff(rows.first)

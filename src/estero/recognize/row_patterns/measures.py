@@ -1,4 +1,4 @@
-"""MEASURES: what is read of matches, for all rows that are shown at once."""
+"""MEASURES: the values read from matches, for all rows that are shown at once."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def shown_table(
     *,
     one_row: bool,
 ) -> pa.Table:
-    """The columns before the measures, the measures, and those behind them, as one table."""
+    """The columns before the measures, the measures, and the columns after them, as one table."""
     slots: dict[Slot, int] = {}
     for expression in measures.values():
         for slot in expression.slots:

@@ -24,8 +24,8 @@ from estero.recognize.row_patterns.time_windows import until_of, window_columns
 class Starts:
     """The rows of a partition at which matches may begin: those before the row `stop`.
 
-    With `reached` bool[rows + 1] only those at which one of several searches stands; these mark there how
-    far they come.
+    With `reached` bool[rows + 1] only those at which one of several searches stands; these mark there how far
+    they get.
     """
 
     stop: int
@@ -34,7 +34,7 @@ class Starts:
 
 @dataclass(frozen=True)
 class Relation:
-    """What MATCH_RECOGNIZE is applied to, as the statement has it; `before` is the WITH that it may name.
+    """The relation that MATCH_RECOGNIZE is applied to, as written; `before` is the WITH that it may name.
 
     A `sorted` one comes from elsewhere: its rows are in order, its columns are c0, c1, …, and where
     PARTITION BY or ORDER BY has an expression p0, p1, … or o0, o1, … If its partitions come in `pieces`, it
@@ -60,16 +60,16 @@ class Relation:
 
 
 PROGRESS: Final = ("dropped", "begin", "number", "covered")
-"""The columns in which a relation says how far its partitions have come; see `Progress`."""
+"""The columns in which a relation gives the progress of its partitions; see `Progress`."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far partitions have come whose rows come in pieces, int64 for each of them.
+    """The progress of partitions whose rows come in pieces, int64 for each of them.
 
-    `dropped` rows are no longer here; matches start at the row `begin` of those here, or behind it; `number`
-    matches have been given, and the rows here before `covered` are in them. `ended` says of partitions that
-    no more rows come, `over` of rows that no more come in the window from there.
+    `dropped` rows have been removed; matches start at the row `begin` of those here, or after it; `number`
+    matches have been reported, and the rows here before `covered` are in them. `ended` says whether a
+    partition gets no more rows, `over` whether a row gets no more in its window.
     """
 
     dropped: NDArray[np.int64]
@@ -84,9 +84,9 @@ class Progress:
 class OrderedRows:
     """Rows by partition and in order; `columns` are Arrow arrays by number, `first` where partitions begin.
 
-    `keys` are the values of PARTITION BY. `until` says of each row, where there is WITHIN, the end of the
-    rows that may belong to a match from there. `progress` is None if all rows are here, and `starts` if
-    matches may begin anywhere.
+    `keys` are the values of PARTITION BY. With WITHIN, `until` is for each row the end of the rows that may
+    belong to a match from there. `progress` is None if all rows are here, and `starts` if matches may begin
+    anywhere.
     """
 
     columns: dict[int, pa.Array]
@@ -100,7 +100,7 @@ class OrderedRows:
     lists: dict[int, list[Any]] = field(default_factory=dict)
 
     def places(self, start: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of rows from `start` on the numbers of rows of their partition before them, and behind them."""
+        """The numbers of rows of the same partition before and after each row from `start` on."""
         rows = np.arange(start, start + size, dtype=np.int64)
         partition = np.searchsorted(self.first, start, "right") - 1
         last = np.searchsorted(self.first, start + size, "left")
@@ -219,7 +219,7 @@ COMPARED: Final = frozenset(
 
 
 def prefix_for(columns: Sequence[str]) -> str:
-    """What no name of a column begins with."""
+    """A prefix with which no name of a column begins."""
     prefix = PREFIX
     while any(name.casefold().startswith(prefix) for name in columns):
         prefix += "_"

@@ -1,4 +1,4 @@
-"""Columns as integers in the same order, so that rows can be put in order without comparing values."""
+"""Columns as integers in the same order, so that rows can be sorted without comparing values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HIGHEST: Final = (1 << 64) - 1
 
 
 def has_ranks(kind: pa.DataType) -> bool:
-    """Whether the values of a type are put in order as DuckDB does: numbers, times and texts are."""
+    """Whether values of a type can be sorted as DuckDB does: numbers, times and texts can."""
     types = pa.types
     return bool(
         _is_integer(kind) or types.is_float32(kind) or types.is_float64(kind) or types.is_string(kind)
@@ -25,7 +25,7 @@ def has_ranks(kind: pa.DataType) -> bool:
 
 
 def has_codes(kind: pa.DataType) -> bool:
-    """Whether values of a type that are equal to DuckDB are equal to Arrow; those of floats are not."""
+    """Whether values of a type that are equal to DuckDB are equal to Arrow; not so for floats."""
     return _is_integer(kind) or bool(pa.types.is_string(kind))
 
 
@@ -41,7 +41,7 @@ def _is_integer(kind: pa.DataType) -> bool:
 
 
 def ranks(column: pa.Array, *, descending: bool = False, nulls_first: bool = False) -> NDArray[np.uint64]:
-    """Of each value an integer, ordered as the values are; where `descending`, the other way round."""
+    """An integer for each value, in the order of the values; reversed if `descending`."""
     there = None if not column.null_count else np.asarray(column.is_valid())
     if pa.types.is_string(column.type):
         encoded = column.dictionary_encode()
@@ -94,7 +94,7 @@ def float_ranks(column: pa.Array) -> NDArray[np.int64]:
 
 
 def _order_of(values: pa.Array) -> NDArray[np.int64]:
-    """Of each of the different values its place among them; at least one, for NULL."""
+    """The place of each distinct value among them; at least one, for NULL."""
     places = np.zeros(max(len(values), 1), np.int64)
     places[np.asarray(pc.sort_indices(values))] = np.arange(len(values))
     return places
@@ -108,12 +108,12 @@ class Codes(NamedTuple):
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """The rows of each partition; those of codes that do not occur are 0."""
+        """The number of rows of each partition; 0 for codes that do not occur."""
         return counts_of(self.code, self.size)
 
 
 def codes_of(columns: Sequence[pa.Array]) -> Codes:
-    """The partitions of rows by these columns; NULL is behind all others."""
+    """The partitions of rows by these columns; NULL comes after all other values."""
     first, *others = [_codes(column) for column in columns]
     for other in others:
         both = first.code.astype(np.uint64) * np.uint64(other.size) + other.code  # below 2^64

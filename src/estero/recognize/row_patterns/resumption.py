@@ -1,8 +1,9 @@
-"""Partitions whose rows come in several pieces: which matches are decided, and what the next piece needs.
+"""Partitions whose rows come in several pieces: the decided matches, and the rows that the next piece needs.
 
-With WITHIN a start is decided as soon as a row behind its window is known, or that none comes before it, and
-the rows that NEXT reads behind the window. Starts are decided in their order, so that what SKIP leaves out is
-known, too. Rows from the first start that is not decided are kept, and those before it that PREV reads.
+With WITHIN a start is decided as soon as a row after its window is known, or it is known that no more rows
+come in it, together with the rows that NEXT reads after the window. Starts are decided in order, so that the
+effect of SKIP is known, too. Rows from the first undecided start on are kept, and those before it that PREV
+reads.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from estero.recognize.row_patterns.ordered_rows import PROGRESS, OrderedRows
 
 @dataclass(frozen=True)
 class Surroundings:
-    """How many rows behind a match are read, and how many before one; whether `earlier` ones count at all."""
+    """The numbers of rows read after a match and before one, and whether `earlier` matches count at all."""
 
     ahead: int
     back: int
@@ -43,11 +44,11 @@ def reads_number(expressions: Iterable[Expression]) -> bool:
 
 
 _NUMBER: Final = re.compile(r"\bnumber\b")
-"""How the text of an aggregate calls the number of the match."""
+"""The name of the match number in the text of an aggregate."""
 
 
 def surroundings_of(clause: RowPatternClause, expressions: Sequence[Expression]) -> Surroundings:
-    """What the expressions and the pattern of a clause read beside a match."""
+    """The rows around a match that the expressions and the pattern of a clause read."""
     slots = {slot for expression in expressions for slot in expression.slots}
     shifts = [slot.address.shift for slot in slots if isinstance(slot, Value | Presence | Label)]
     anchored = any(isinstance(node, Anchor) for node in nodes_of(clause.pattern))
@@ -60,12 +61,12 @@ WHOLE: Final = Surroundings(0, 0, earlier=False)
 
 
 def ends_with_partition(clause: RowPatternClause) -> bool:
-    """Whether the end of the partition has to be known: its pattern has $."""
+    """Whether the end of the partition must be known: its pattern has $."""
     return any(isinstance(node, Anchor) and node.at == "end" for node in nodes_of(clause.pattern))
 
 
 def extent_of(rows: OrderedRows, around: Surroundings) -> Extent | None:
-    """The starts that are decided; None where all rows are known."""
+    """The decided starts; None if all rows are known."""
     progress = rows.progress
     if progress is None:
         return None
@@ -83,7 +84,7 @@ def extent_of(rows: OrderedRows, around: Surroundings) -> Extent | None:
 
 
 def remaining(table: pa.Table, rows: OrderedRows, matches: Matches, around: Surroundings) -> pa.Table:
-    """The rows of `table`, those in order, that the next piece begins with, with the columns `PROGRESS`."""
+    """The rows of the ordered `table` with which the next piece begins, with the columns `PROGRESS`."""
     progress = rows.progress
     assert progress is not None  # noqa: S101 - as in `extent_of`
     first, end = rows.first[:-1], rows.first[1:]

@@ -1,9 +1,9 @@
-"""Blocks of whole partitions, whose rows are in order: what is read, sorted and evaluated at once.
+"""Blocks of whole partitions, whose rows are in order: the units of reading, sorting and evaluating.
 
-Rows that fit in memory are dealt out to blocks by their partition, and each block is sorted on its own, in
-the processor's cache, by the thread that evaluates it: no sorted copy of all rows is ever made. Rows that are
-in order already are not moved. What does not fit, or has keys that only DuckDB can compare, DuckDB sorts; it
-spills to disk, and blocks are cut from what it returns.
+Rows that fit in memory are dealt to blocks by partition, and each block is sorted separately, in the
+processor's cache, by the thread that evaluates it: there is never a sorted copy of all rows. Rows that are
+already in order are not moved. If rows do not fit, or have keys that only DuckDB can compare, DuckDB sorts
+them; it spills to disk, and blocks are cut from its result.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from estero.recognize.row_patterns.statements import Statements
 from estero.recognize.row_patterns.time_windows import until_of
 
 ROWS: Final = 1 << 19
-"""Rows of a block, unless one partition has more."""
+"""The number of rows of a block, unless one partition has more."""
 
 Block = Callable[[], OrderedRows]
-"""Sorts the rows of a block when it is asked for them."""
+"""Sorts the rows of a block on demand."""
 
 
 class Blocks(NamedTuple):
@@ -42,7 +42,7 @@ class Blocks(NamedTuple):
 def blocks_of(statements: Statements, selection: Selection, names: Names, *, streamed: bool) -> Blocks:
     """The rows of a selection, in blocks; there is one even if there are no rows.
 
-    Where `streamed`, blocks may be evaluated while a statement is still read.
+    If `streamed`, blocks may be evaluated while a statement is still being read.
     """
     if statements.sorts_as_usual() and not any(
         key.descending or key.direction for key in selection.partition
@@ -74,7 +74,7 @@ def _ordered(table: pa.Table, selection: Selection, first: NDArray[np.int64]) ->
 
 
 def _given(selection: Selection, names: Names) -> pa.Table | None:
-    """The columns of a table of Arrow as they are; None if it is none, or DuckDB gives other types."""
+    """The columns of an Arrow table as they are; None if it is none, or DuckDB returns other types."""
     table = selection.relation.table
     keys = (*selection.partition, *selection.order)
     if table is None or table.column_names != list(names.columns) or selection.is_limited:
@@ -89,7 +89,7 @@ def _given(selection: Selection, names: Names) -> pa.Table | None:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether DuckDB gives values of this type back as they are."""
+    """Whether DuckDB returns values of this type unchanged."""
     types = pa.types
     return bool(
         types.is_integer(kind)
@@ -128,7 +128,7 @@ def _sorted_here(table: pa.Table, selection: Selection) -> Blocks:
 
 
 def _dealt(table: pa.Table, selection: Selection, codes: Codes, counts: NDArray[np.int64]) -> Iterator[Block]:
-    """The blocks of partitions, in each of which rows are as they came."""
+    """The blocks of partitions, whose rows are in the order of arrival."""
     ends = np.cumsum(counts)
     borders = [0]
     while borders[-1] < codes.size:
@@ -188,7 +188,7 @@ def _taken(table: pa.Table, rows: Order) -> pa.Table:
 
 
 def _cut(tables: Iterator[pa.Table], selection: Selection) -> Iterator[Block]:
-    """Blocks of tables that are in order; a partition that goes on waits for its end."""
+    """Blocks of ordered tables; a partition that continues waits for its end."""
     waiting: list[pa.Table] = []
     begun = False
     for table in tables:

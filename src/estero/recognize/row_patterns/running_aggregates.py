@@ -1,4 +1,4 @@
-"""Aggregates over the rows of a match so far, as a search adds rows and gives them back."""
+"""Aggregates over the rows of a match so far, as a search adds and removes rows."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _NUMBERS: Final = (int, float, Decimal)
 
 
 class Running(Protocol):
-    """An aggregate as rows are added and given back."""
+    """An aggregate to which rows are added and from which they are removed."""
 
     def push(self, row: int, label: str) -> None:
         """Adds a row."""
 
     def pop(self) -> None:
-        """Gives the last row back."""
+        """Removes the last row."""
 
     def clear(self, number: int) -> None:
-        """Gives all rows back; the next match has this number."""
+        """Removes all rows; the next match has this number."""
 
     def value(self) -> Any:
         """Its value."""
 
     def memory(self) -> Hashable:
-        """What further rows are added to."""
+        """The state to which further rows are added."""
 
 
 def running_aggregate(slot: Aggregate, rows: OrderedRows, statements: Statements) -> Running:
-    """The aggregate, step by step where that is simple, else by DuckDB over all rows so far."""
+    """The aggregate, computed step by step if that is simple, else by DuckDB over all rows so far."""
     simple = _argument(slot)
     if simple is not None:
         kind, argument = simple
@@ -68,7 +68,7 @@ def _argument(slot: Aggregate) -> tuple[type[exp.Expr], exp.Expr] | None:
 def _values(
     argument: exp.Expr, slot: Aggregate, rows: OrderedRows, statements: Statements
 ) -> list[Any] | None:
-    """The argument's value for each row; None if they are none that Python adds as DuckDB does."""
+    """The argument's value for each row; None if Python does not add such values as DuckDB does."""
     if not slot.columns:
         return None
     name = unique("argument")
@@ -125,7 +125,7 @@ class _Stepwise:
 
 
 class _ByDuckDB:
-    """Any aggregate, anew each time that it is asked."""
+    """Any aggregate, computed anew at each call."""
 
     def __init__(self, slot: Aggregate, rows: OrderedRows, statements: Statements) -> None:
         self._slot, self._rows, self._statements = slot, rows, statements

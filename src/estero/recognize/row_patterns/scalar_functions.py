@@ -1,4 +1,4 @@
-"""Expressions over a few values: by Python where it means the same beyond doubt, else by DuckDB."""
+"""Expressions over a few values: by Python if its result is certainly the same, else by DuckDB."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from estero.recognize.row_patterns.statements import Statements, Written, writte
 
 
 class Doubt(Exception):
-    """Python might compute something else than DuckDB."""
+    """Raised if Python might compute another result than DuckDB."""
 
 
 Values = Sequence[Any]
@@ -67,7 +67,7 @@ class ScalarFunction:
 
 
 def _function(node: exp.Expr) -> Function | None:
-    """The function that a tree is; None where Python has no part of it."""
+    """The function for a tree; None if Python has no equivalent of a part of it."""
     try:
         return _of(node)
     except Doubt:
@@ -151,7 +151,7 @@ def _negated(of: Function) -> Function:
 
 
 def _of_both(left: Function, right: Function, compute: Callable[[Any, Any], Any]) -> Function:
-    """What is computed of two values of one type; NULL if one is NULL."""
+    """The result of a function of two values of one type; NULL if one is NULL."""
 
     def value(values: Values) -> Any:
         first, second = left(values), right(values)

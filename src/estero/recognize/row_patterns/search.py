@@ -1,8 +1,8 @@
-"""Matches where DEFINE looks at the match so far: a search that gives rows back.
+"""Matches where DEFINE reads the match so far: a search with backtracking.
 
-Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. What failed
-is remembered: the state, the row, and all that DEFINE can still read of the rows so far, such as a sum or the
-last row of a variable. What agrees in that fails again.
+Rows and states from which no match can end, whatever the rest of DEFINE says, are never entered. Failures are
+remembered: the state, the row, and all that DEFINE can still read of the rows so far, such as a sum or the
+last row of a variable. Whatever agrees in these fails again.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from estero.recognize.row_patterns.scalar_functions import ScalarFunction
 from estero.recognize.row_patterns.statements import Statements
 
 MOST_STEPS: Final = 1_000_000
-"""Rows that are tried from one start before the search gives up."""
+"""The number of rows tried from one start before the search gives up."""
 _UNREMEMBERED: Final = 500
-"""Rows that are tried before failures are remembered, where that takes more than a state and a row."""
+"""The number of rows tried before failures are remembered, if that takes more than a state and a row."""
 _MOST_REMEMBERED: Final = 1_000_000
 
 Live = Callable[[int, int], bool]
-"""Whether a match may still end where a row has a state."""
+"""Whether a match may still end if a row has a state."""
 
 
 def depends_on_start(condition: FarExpression) -> bool:
-    """Whether a condition depends on where the match starts, though not on what is remembered of it."""
+    """Whether a condition depends on where the match starts, but not on what is remembered of it."""
     for slot in condition.slots:
         match slot:
             case Value(address) | Presence(address) | Label(address) | Computed(address):
@@ -52,12 +52,12 @@ def depends_on_start(condition: FarExpression) -> bool:
 
 
 def remembers_pairs(conditions: Iterable[Expression | FarExpression]) -> bool:
-    """Whether a state and a row say all that conditions can still read of a match from one start."""
+    """Whether a state and a row determine all that conditions can still read of a match from one start."""
     return all(_memory_of(slot) is None for condition in conditions for slot in condition.slots)
 
 
 def _memory_of(slot: FarSlot) -> Callable[[MatchSoFar], Hashable] | None:
-    """What a slot can still read of the rows so far; None if the start and the row say that."""
+    """The values that a slot can still read of the rows so far; None if start and row determine them."""
     match slot:
         case Value(address) | Presence(address) | Computed(address) if address.rows is not None:
             rows, count, last = address.rows, address.offset + 1, address.last
@@ -79,14 +79,14 @@ def _memory_of(slot: FarSlot) -> Callable[[MatchSoFar], Hashable] | None:
 
 @dataclass(frozen=True)
 class FarCondition:
-    """What the match so far decides of a condition: a function of the values of its slots."""
+    """The part of a condition that the match so far decides: a function of the values of its slots."""
 
     function: ScalarFunction
     slots: tuple[FarSlot, ...]
 
 
 class MatchSoFar:
-    """The rows of a match as far as it is known, and what slots read of it."""
+    """The rows of a match so far, and the values that slots read from it."""
 
     start: int
     row: int
@@ -128,7 +128,7 @@ class MatchSoFar:
             run.clear(number)
 
     def push(self, variable: str) -> None:
-        """The next row has this variable."""
+        """Adds the next row, with this variable."""
         self.row += 1
         self._variables.append(variable)
         for places in self._pushed[variable]:
@@ -137,7 +137,7 @@ class MatchSoFar:
             run.push(self.row, self._labels[variable])
 
     def pop(self) -> None:
-        """Gives the last row back."""
+        """Removes the last row."""
         variable = self._variables.pop()
         for places in self._pushed[variable]:
             places.pop()
@@ -151,19 +151,19 @@ class MatchSoFar:
         return tuple(places[-count:] if last else places[:count])
 
     def count(self, rows: Rows) -> int:
-        """How many rows of these variables there are."""
+        """The number of rows of these variables."""
         return len(self._places[rows])
 
     def variables(self, first: int, end: int | None) -> Hashable:
-        """Variables of rows, counted as Python does."""
+        """The variables of rows, indexed as in Python."""
         return tuple(self._variables[first:end])
 
     def memory(self, slot: Aggregate) -> Hashable:
-        """What an aggregate goes on from."""
+        """The state from which an aggregate continues."""
         return self._aggregates[slot].memory()
 
     def value(self, slot: FarSlot) -> Any:
-        """What a slot reads."""
+        """The value that a slot reads."""
         match slot:
             case Computed(address, values, absent):
                 row = self._at(address)
@@ -209,7 +209,7 @@ def _rows_of(slot: FarSlot) -> Rows:
 
 
 class Bounds(NamedTuple):
-    """The first row of a partition, -1 if not here; the rows of it that are; the end of those to match."""
+    """The first row of a partition, -1 if not here; the end of its rows; the end of those to match."""
 
     origin: int
     begin: int
@@ -289,7 +289,7 @@ class Search:
         return None
 
     def _key(self, state: int, row: int) -> Hashable:
-        """What tells whether a match can go on: if it could not once, it never can."""
+        """The key that determines whether a match can continue: if it could not once, it never can."""
         moves = self._automaton.moves(state)
         rest = self._rests.setdefault(
             moves, len(self._rests)

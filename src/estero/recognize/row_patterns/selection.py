@@ -1,4 +1,4 @@
-"""What is read of the relation before MATCH_RECOGNIZE: columns, keys, and times for WITHIN."""
+"""The data read from the relation before MATCH_RECOGNIZE: columns, keys, and times for WITHIN."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Selection:
         return (f"{self._prefix}time", f"{self._prefix}deadline") if self._within else ()
 
     def column(self, number: int) -> str:
-        """The name of a column of the relation here."""
+        """The name here of a column of the relation."""
         return f"{self._prefix}c{number}"
 
     def unordered(self, names: Sequence[str]) -> str:
@@ -85,7 +85,7 @@ class Selection:
 
     @property
     def is_hashed(self) -> bool:
-        """Whether partitions are told apart by hashes of their keys."""
+        """Whether partitions are distinguished by hashes of their keys."""
         return any(key.column is None or self.types[key.column] not in COMPARED for key in self.partition)
 
     def _read(self, selected: Sequence[str]) -> str:
@@ -93,7 +93,7 @@ class Selection:
 
 
 def selection(relation: Relation, names: Names, needed: Sequence[int], types: Sequence[str]) -> Selection:
-    """What is read for the needed columns; raises `QueryError` for keys that cannot be read."""
+    """The data read for the needed columns; raises `QueryError` for keys that cannot be read."""
     clause = names.clause
     partition = keys_of(clause.partition_by, names, "PARTITION BY")
     order = keys_of(clause.order_by, names, "ORDER BY")

@@ -1,4 +1,4 @@
-"""DuckDB as row patterns use it: Arrow in and out, errors in Estero's words."""
+"""DuckDB for row patterns: Arrow in and out, and its errors as Estero's."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _number: Final = count()
 _ONE_BATCH: Final = 1 << 30
 _ROWS: Final = 1 << 19
 MOST_BYTES: Final = 1 << 32
-"""What is read into memory; DuckDB, which can spill to disk, sorts what is larger."""
+"""The most bytes that are read into memory; larger inputs are sorted by DuckDB, which can spill to disk."""
 _USUAL: Final = (("ascending", "nulls_last", ""), ("asc", "nulls_last", ""))
 PREFIX: Final = "estero__"
 
 
 def unique(kind: str) -> str:
-    """A name of a relation that nothing else has."""
+    """A unique name for a relation."""
     return f"{PREFIX}{kind}_{next(_number)}"
 
 
 @contextmanager
 def in_words_of(purpose: str) -> Iterator[None]:
-    """Turns errors of DuckDB into Estero's, which say for what it was asked."""
+    """Converts errors of DuckDB to Estero's, which name the purpose of the statement."""
     try:
         yield
     except duckdb.InterruptException:
@@ -60,7 +60,7 @@ _OF_TEXT: Final = (
 
 
 class Statements:
-    """A connection on which statements read Arrow tables by names of their own."""
+    """A connection on which statements read Arrow tables under separate names."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, aggregates: frozenset[str] | None = None
@@ -70,7 +70,7 @@ class Statements:
 
     @cached_property
     def aggregates(self) -> frozenset[str]:
-        """The names of all aggregates; a process tells another one, as asking takes 25 ms."""
+        """The names of all aggregates; passed on between processes, since the query takes 25 ms."""
         if self._aggregates is not None:
             return self._aggregates
         rows = self.connection.execute(
@@ -79,7 +79,7 @@ class Statements:
         return frozenset(name for (name,) in rows)
 
     def aside(self) -> Statements:
-        """Statements of another thread, which read no relation that this connection has by a name."""
+        """Statements for another thread, which read no relation that this connection has by a name."""
         return Statements(self.connection.cursor(), self.aggregates)
 
     def sorts_as_usual(self) -> bool:
@@ -132,7 +132,7 @@ class Statements:
 
     @contextmanager
     def registered(self, relations: Mapping[str, pa.Table]) -> Iterator[None]:
-        """Gives tables these names for a while."""
+        """Registers tables under these names for a while."""
         for name, table in relations.items():
             self.connection.register(name, table)
         try:

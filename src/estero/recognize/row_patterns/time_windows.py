@@ -1,4 +1,4 @@
-"""WITHIN: up to which row matches from each row may reach."""
+"""WITHIN: the row up to which matches from each row may reach."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from estero.recognize.row_patterns.ranks import float_ranks
 from estero.recognize.row_patterns.statements import alias
 
 _FARTHEST: Final = np.iinfo(np.int64).max
-"""What stands for a time that is NULL, which is before or after all others."""
+"""The value for a time that is NULL, which is before or after all others."""
 
 
 def window_columns(names: Names, order: Sequence[Key], prefix: str, known: str) -> list[str]:
-    """The time of each row and the latest of a match from there; with `known` also whether that is over."""
+    """The time of each row and the latest of a match from there; with `known`, whether that is over, too."""
     within = names.clause.within
     if within is None:
         return []
@@ -55,13 +55,13 @@ def length_of(names: Names) -> str:
 
 
 def until_of(time: pa.Array, deadline: pa.Array, first: NDArray[np.int64], key: Key) -> NDArray[np.int64]:
-    """Of each row the end of those that a match from there may have; partitions begin at rows `first`."""
+    """The end of the rows that a match from each row may have; partitions begin at rows `first`."""
     times, deadlines = ticks_of(time, deadline, key)
     return ends_of(times, deadlines, first)
 
 
 def ticks_of(time: pa.Array, deadline: pa.Array, key: Key) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Times and deadlines as integers int64, which rise in their order; NULL is behind or before all."""
+    """Times and deadlines as integers int64 in their order; NULL is after or before all."""
     time = time.cast(deadline.type)
     parts = [time, deadline]
     if not _has_integers(deadline.type):

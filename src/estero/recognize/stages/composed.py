@@ -1,4 +1,4 @@
-"""What serves a plan: stages in order, of which none is there that it does not need, and their reader."""
+"""The parts for a plan: stages in order, only those that it needs, and their reader."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reader_of(
     nearby: NearbyEvents | None,
     consumed: Consumed | None,
 ) -> SetReader:
-    """The reader of what a plan recognizes; its store has the columns that stages ask of events."""
+    """The reader of a plan's results; its store has the columns of events that stages read."""
     asked = () if consumed is None else consumed.columns
     reporter = Reporter(
         plan.shown,
@@ -85,7 +85,7 @@ def set_stages(
     consumed: Consumed | None = None,
     share: Share = WHOLE,
 ) -> Pipeline[EndedSets]:
-    """The stages that compact sets pass before they are given; `starts` are the positions of those wanted."""
+    """The stages that compact sets pass; `starts` are the positions of the starts that are wanted."""
     plan = reader.plan
     stages: list[Stage[EndedSets]] = []
     if plan.lists_for_starts:
@@ -105,7 +105,7 @@ def set_stages(
 
 
 def nearby_of(plan: Plan, events: pa.Schema) -> NearbyEvents | None:
-    """The events that compared absences forbid; None where a plan has no such absences."""
+    """The events forbidden by compared absences; None if a plan has no such absences."""
     if not any(deadline.compared for deadline in plan.deadlines):
         return None
     from estero.answers.sieve.nearby import NearbyEvents  # loads DuckDB, which few workers of Spark need
@@ -116,9 +116,9 @@ def nearby_of(plan: Plan, events: pa.Schema) -> NearbyEvents | None:
 def _sieve_of(
     plan: Plan, opened: Opened, nearby: NearbyEvents | None, time: pa.DataType | None, *, placed: bool
 ) -> Sieve | None:
-    """What sifts the complex events of a plan; None where each of them is an answer.
+    """The sieve for the complex events of a plan; None if each of them is an answer.
 
-    Events are `placed` where they have the positions of the whole stream.
+    Events are `placed` if they have the positions of the whole stream.
     """
     if not plan.sieved:
         return None

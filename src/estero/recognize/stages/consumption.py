@@ -1,4 +1,4 @@
-"""The stage that writes down where answers are, for other recognitions of the same stream."""
+"""The stage that records the positions of answers, for other recognitions of the same stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from estero.recognize.stages.stage import Stage
 
 
 class ConsumptionStage(Stage[EndedSets]):
-    """Says in `consumed` at which events there are answers, and lets them pass."""
+    """Records in `consumed` the events at which there are answers, and lets the answers pass."""
 
     def __init__(self, reader: SetReader, consumed: Consumed) -> None:
         self._reader = reader

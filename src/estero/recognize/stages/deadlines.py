@@ -1,9 +1,9 @@
 """The stage of deadlines: events wait, and pass when their deadlines have passed.
 
-What a query forbids for so long before or after an event is a bit of that event (`plan.deadlines`). SQL has
-written it as if nothing were forbidden, and it is taken back here where a forbidden event is near. A look
-ahead takes time: all events wait until time has passed the longest deadline at the end, so that their order
-stays.
+An event that a query forbids within a time before or after another one is a bit of the latter
+(`plan.deadlines`). SQL sets it as if nothing were forbidden, and this stage removes it if a forbidden event
+is near. Looking ahead takes time: all events wait until time has passed the longest deadline, so that their
+order is preserved.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WAITING = "deadline_events"
 class DeadlineHold(Stage[pa.RecordBatch]):
     """Holds the events of one stream that wait; `events` are the columns of classified batches.
 
-    Events that ask for nothing any more are left out, unless the plan asks for all of them.
+    Events that ask for nothing any more are dropped, unless the plan needs all of them.
     """
 
     def __init__(self, plan: Plan, events: pa.Schema) -> None:
@@ -56,7 +56,7 @@ class DeadlineHold(Stage[pa.RecordBatch]):
 
     @property
     def first_time(self) -> int | None:
-        """The time of the first event that waits and asks for something; None where there is none."""
+        """The time of the first event that waits and asks for something; None if there is none."""
         rows = self._alive()
         return int(self._deadlines.times[rows[0]]) if rows.size else None
 
@@ -74,7 +74,7 @@ class DeadlineHold(Stage[pa.RecordBatch]):
         raise IndexError("what waits has no position")
 
     def push(self, item: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The events whose deadlines have passed as these come, which are in order of time."""
+        """The events whose deadlines have passed once these arrive, which are in order of time."""
         self._enter(item, again=False)
         if self._deadlines.held > 2 * self._kept + _FEW:
             self._sweep()
@@ -97,18 +97,18 @@ class DeadlineHold(Stage[pa.RecordBatch]):
             first += batch.num_rows
 
     def idle(self, time: int) -> bool:
-        """Whether nothing waits, and nothing of the past counts for events from `time` on."""
+        """Whether nothing waits, and nothing of the past matters for events from `time` on."""
         return not self._alive().size and not self._deadlines.remembered(time)["deadline_last"].size
 
     def snapshot(self) -> Arrays:
-        """The state to be kept, for `resume`."""
+        """The state for `resume`."""
         waiting = [part for batch, words in self._with_words() for part in self._with_bits(batch, words)]
         together = pa.Table.from_batches(waiting, self._events).combine_chunks().to_batches()
         batch = together[0] if together else empty_batch(self._events)
         return {_WAITING: batch_as_array(batch), **self._deadlines.remembered(LEAST)}
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes what `snapshot` gave out of `arrays`; raises ValueError or KeyError for other arrays."""
+        """Takes the state of `snapshot` out of `arrays`; raises ValueError or KeyError for other arrays."""
         self._deadlines.resume(arrays)
         waiting = batch_of_array(arrays.pop(_WAITING))
         need(waiting.schema.equals(self._events), "what waits has the columns of events")
@@ -127,18 +127,18 @@ class DeadlineHold(Stage[pa.RecordBatch]):
         if self._partitioned:
             keys = side_by_side(classified, KEYS)
         self._deadlines.enter(keys, numbers_of(classified, TIME), words, again=again)
-        # Bits of what is only forbidden have done what they are for.
+        # Bits of events that are only forbidden have served their purpose.
         self._deadlines.words[-classified.num_rows :] &= self._idle_bits
         self._chunks.append(classified)
 
     def _alive(self) -> NDArray[np.intp]:
-        """The events that ask for something, or all where the plan asks for all."""
+        """The events that ask for something, or all if the plan needs all."""
         if self._keeps_all:
             return np.arange(self._deadlines.held)
         return np.flatnonzero(self._deadlines.words.any(axis=1))
 
     def _sweep(self) -> None:
-        """Leaves out events that ask for nothing any more, if they are half of those that wait."""
+        """Drops events that ask for nothing any more, if they are half of those that wait."""
         alive = self._alive()
         if 2 * alive.size < self._deadlines.held:
             together = pa.Table.from_batches(self._chunks, self._events).combine_chunks()
@@ -147,7 +147,7 @@ class DeadlineHold(Stage[pa.RecordBatch]):
         self._kept = self._deadlines.held
 
     def _taken(self, count: int) -> list[pa.RecordBatch]:
-        """The first `count` events, out of what is held."""
+        """Removes and returns the first `count` events held."""
         taken: list[pa.RecordBatch] = []
         while count:
             batch = self._chunks[0]
@@ -166,7 +166,7 @@ class DeadlineHold(Stage[pa.RecordBatch]):
             first += batch.num_rows
 
     def _with_bits(self, batch: pa.RecordBatch, words: NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
-        """A batch with these bits, without the events that have none; nothing where no event is left."""
+        """Yields a batch with these bits, without the events that have none; nothing if no event is left."""
         rows = np.flatnonzero(words.any(axis=1))
         if not self._keeps_all and rows.size < batch.num_rows:
             if not rows.size:

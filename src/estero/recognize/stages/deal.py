@@ -1,4 +1,4 @@
-"""The stage of shares: of what has ended, one of several processes gets what is dealt to it."""
+"""The stage of shares: each of several processes gets the results that are dealt to it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from estero.recognize.set_reader import SetReader
 from estero.recognize.stages.stage import Stage
 
 _DEALT_AT_ONCE = 1 << 14
-"""Complex events that are counted ahead of what is read, at most, unless one end has more."""
+"""The most complex events that are counted ahead of the reading, unless one end has more."""
 
 
 class DealStage(Stage[EndedSets]):
-    """Deals one share: all shares of a stream together are its answers, each once.
+    """Deals one share: all shares of a stream together are its answers, each of them once.
 
-    Sizes differ by one complex event at most. Where filters are left, that is so of what they are asked
-    about; where these, or LIMIT behind them, compare the complex events of an end, whole ends are dealt.
+    Sizes differ by at most one complex event. If filters remain to be checked, this holds for the complex
+    events before them; if filters, or LIMIT after them, compare the complex events of an end, whole ends are
+    dealt.
     """
 
     def __init__(self, reader: SetReader, share: Share) -> None:
@@ -37,7 +38,7 @@ class DealStage(Stage[EndedSets]):
     def push(self, item: EndedSets) -> Iterator[EndedSets]:
         """The share of `item`, few ends after few, in order.
 
-        How many depends on how much they hold, so that what nobody reads to the end is not counted, either.
+        How many depends on their size, so that results that are never read are not counted, either.
         """
         sieve = self._reader.sieve
         if item.sifted is None and (sieve is None or sieve.one_by_one):

@@ -1,4 +1,4 @@
-"""The stage of events that compared absences forbid: they are remembered, and everything passes."""
+"""The stage of events forbidden by compared absences: it records them, and lets everything pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFIX = "events_nearby_"
 
 
 class NearbyStage(Stage[pa.RecordBatch]):
-    """Remembers forbidden events before anything that they are near is asked about."""
+    """Records forbidden events before anything near them is checked."""
 
     forgets = True
 
@@ -31,11 +31,11 @@ class NearbyStage(Stage[pa.RecordBatch]):
         yield item
 
     def idle(self, time: int) -> bool:
-        """Whether none is near what starts or ends from `time` on."""
+        """Whether no recorded event is near what starts or ends from `time` on."""
         return self._nearby.idle(time)
 
     def forget(self, oldest: int | None) -> None:
-        """Forgets what is near nothing from time `oldest` on."""
+        """Forgets events that are near nothing from time `oldest` on."""
         self._nearby.forget(oldest)
 
     def snapshot(self) -> Arrays:

@@ -1,4 +1,4 @@
-"""The stage of CONSUME BY behind filters: answers are sifted at once, and what they consume is forgotten."""
+"""The stage of CONSUME BY after filters: answers are sieved at once, and what they consume is forgotten."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from estero.recognize.stages.stage import Stage
 
 
 class SiftStage(Stage[EndedSets]):
-    """Sifts complex events before the next event is read, which must not see what an answer has consumed."""
+    """Sieves complex events before the next event is read, which must not see what an answer has consumed."""
 
     def __init__(self, reader: SetReader) -> None:
         self._reader = reader
 
     def push(self, item: EndedSets) -> Iterator[EndedSets]:
-        """The compact sets with the answers among them; where there are some, the engine then forgets."""
+        """The compact sets with their answers; if there are any, the engine then forgets."""
         sifted = list(self._reader.matches(item))
         yield replace(item, sifted=sifted)
         if sifted:

@@ -1,4 +1,4 @@
-"""The contract of a stage: things are pushed, time advances, and what passes goes on to the next stage."""
+"""The interface of a stage: items are pushed, time advances, and what passes goes on to the next stage."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ T = TypeVar("T")
 class Stage(Generic[T]):
     """One step of recognition over batches of events, or over the compact sets that end in them.
 
-    As it stands here, it lets everything pass and remembers nothing.
+    The base class lets everything pass and remembers nothing.
     """
 
     takes_single = False
-    """Whether what ends in a single event may be pushed without the batch that the event is."""
+    """Whether the sets of a single event may be pushed without the event as a batch."""
 
     forgets = False
-    """Whether `forget` has anything to do."""
+    """Whether `forget` does anything."""
 
     def push(self, item: T) -> Iterable[T]:
-        """What passes as `item` comes; to be read to its end before the next one."""
+        """Takes `item` and yields what passes; exhaust it before the next one."""
         return (item,)
 
     def advance(self, until: int | None) -> Iterable[T]:
-        """What passes as nothing before `until` comes any more, or nothing at all (None).
+        """Yields what passes once nothing before `until`, or nothing at all (None), will come.
 
         For events that is a time in ticks, for compact sets a stamp: a time, or a position.
         """
@@ -35,19 +35,19 @@ class Stage(Generic[T]):
         return ()
 
     def idle(self, time: int) -> bool:
-        """Whether nothing is remembered that counts for events from `time` on."""
+        """Whether nothing is remembered that matters for events from `time` on."""
         del time
         return True
 
     def snapshot(self) -> Arrays:
-        """The state to be kept, for `resume`."""
+        """The state for `resume`."""
         return {}
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes what `snapshot` gave out of `arrays`; raises ValueError or KeyError for other arrays."""
+        """Takes the state of `snapshot` out of `arrays`; raises ValueError or KeyError for other arrays."""
 
     def forget(self, oldest: int | None) -> None:
-        """Forgets what counts only for events before time `oldest`; None: for those so far."""
+        """Forgets what matters only for events before time `oldest`; None: for those so far."""
 
     @property
     def waiting(self) -> int:
@@ -56,7 +56,7 @@ class Stage(Generic[T]):
 
     @property
     def first_time(self) -> int | None:
-        """The time of the first event that waits; None where none does."""
+        """The time of the first event that waits; None if there is none."""
         return None
 
     @property
@@ -85,7 +85,7 @@ class Pipeline(Stage[T]):
             yield from self._push_from(number + 1, passed)
 
     def advance(self, until: int | None) -> Iterator[T]:
-        """What passes all stages as each of them advances, the first one first."""
+        """Yields what passes all stages as each of them advances, the first one first."""
         for number, stage in enumerate(self.stages, 1):
             for passed in stage.advance(until):
                 yield from self._push_from(number, passed)
@@ -99,12 +99,12 @@ class Pipeline(Stage[T]):
         return {name: array for stage in self.stages for name, array in stage.snapshot().items()}
 
     def resume(self, arrays: Arrays) -> None:
-        """Takes what `snapshot` gave out of `arrays`."""
+        """Takes the states of `snapshot` out of `arrays`."""
         for stage in self.stages:
             stage.resume(arrays)
 
     def forget(self, oldest: int | None) -> None:
-        """Has all stages forget."""
+        """Makes all stages forget."""
         for stage in self.stages:
             stage.forget(oldest)
 

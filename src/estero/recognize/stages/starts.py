@@ -1,4 +1,4 @@
-"""The stage of LONGEST and SHORTEST: of each start one complex event passes, once it is known which."""
+"""The stage of LONGEST and SHORTEST: one complex event of each start passes, once it is known which."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_CANDIDATES: Final = "events_of_candidates"
 
 
 class StartStage(Stage[EndedSets]):
-    """Chooses among the complex events of each start, but for those that are `consumed` before they end."""
+    """Chooses among the complex events of each start, except those that are `consumed` before they end."""
 
     def __init__(self, starts: Starts, reader: SetReader, consumed: Consumed | None) -> None:
         self._starts = starts
@@ -34,12 +34,12 @@ class StartStage(Stage[EndedSets]):
         self._consumed = consumed
 
     def push(self, item: EndedSets) -> Iterable[EndedSets]:
-        """Nothing yet: the complex events that may be chosen for their starts are taken."""
+        """Collects the complex events that may be chosen for their starts; yields nothing yet."""
         self._add(item.roots)
         return ()
 
     def advance(self, until: int | None) -> Iterator[EndedSets]:
-        """What is chosen for the starts that are decided."""
+        """The complex events chosen for the starts that are decided."""
         decided = self._starts.decided(until)
         if decided is not None:
             ends, first = np.unique(decided.matches.end, return_index=True)
@@ -91,7 +91,7 @@ class StartStage(Stage[EndedSets]):
         return chosen(matches, np.flatnonzero(ends <= until))
 
     def _add_passing(self, roots: Roots, ranks: NDArray[np.int64]) -> None:
-        """Adds of each start what passes at its best ends: at twice as many in each round, until one does."""
+        """Adds for each start what passes at its best ends, trying twice as many ends in each round."""
         reader = self._reader
         begun = reader.recognizer.runs.compact.start[roots.root]
         passed, low, high = np.zeros(begun.size, np.bool_), 0, 1

@@ -33,7 +33,7 @@ class ThrottleStage(Stage[EndedSets]):
         self._keys = keys
 
     def push(self, item: EndedSets) -> Iterator[EndedSets]:
-        """As much as is let through, enumerated, and how many were left out before."""
+        """Yields what is let through, enumerated, and how many were left out before."""
         sifted = item.sifted
         if sifted is None and self._reader.sieve is not None:
             sifted = list(self._reader.matches(item))
@@ -55,7 +55,7 @@ class ThrottleStage(Stage[EndedSets]):
         self._throttle.resume(arrays)
 
     def _counted(self, ended: EndedSets) -> EndedSets:
-        """What is let through of complex events that are not enumerated: they are counted."""
+        """Lets complex events through that are not enumerated but counted."""
         recognizer, roots = self._reader.recognizer, ended.roots
         ends, bounds = by_end(roots)
         of_roots = np.array(recognizer.counts(roots, MOST_COUNTED), np.int64)
@@ -66,7 +66,7 @@ class ThrottleStage(Stage[EndedSets]):
         return _given(ended, matches, (ends, before))
 
     def _listed(self, ended: EndedSets, sifted: list[Matches]) -> EndedSets:
-        """What is let through of complex events that are enumerated."""
+        """Lets complex events through that are enumerated."""
         ends, _ = by_end(ended.roots)
         counts = np.zeros(ends.size, np.int64)
         for matches in sifted:

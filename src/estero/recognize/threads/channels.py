@@ -1,4 +1,4 @@
-"""Threads that make streams of items ahead of the one that reads them, each within a bound."""
+"""Threads that produce streams of items ahead of their reader, up to a bound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from estero.events.fetching import SIGNALS_S, refuse_forked
 
 _CAPACITY = 8
-"""Items that wait in a channel, at most; a table has up to 65,536 rows."""
+"""The most items that wait in a channel; a table has up to 65,536 rows."""
 
 T = TypeVar("T")
 
@@ -20,8 +20,8 @@ T = TypeVar("T")
 class Channel(Generic[T]):
     """A bounded queue between a thread that puts items and one that iterates over them, once.
 
-    What the thread raises is raised where its items are read, behind the items before it. A forked process
-    has not the thread: to read on there raises `EnvironmentProblem`.
+    An error in the thread is raised at the reader, after the items before it. A forked process lacks the
+    thread: reading on there raises `EnvironmentProblem`.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Channel(Generic[T]):
             self._changed.notify_all()
 
     def _put(self, item: T) -> bool:
-        """Whether anybody still reads."""
+        """Puts an item; returns whether there is still a reader."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._items) < _CAPACITY)
             self._items.append(item)
@@ -68,7 +68,7 @@ class Channel(Generic[T]):
             raise self._error
 
     def close(self) -> None:
-        """Says that nobody reads on, which ends the thread at its next item."""
+        """Ends the reading, and so the thread at its next item."""
         with self._changed:
             self._closed = True
             self._items.clear()
@@ -98,6 +98,6 @@ class Channels(Generic[T]):
         return channel
 
     def read(self, channel: Channel[T]) -> Iterator[T]:
-        """The items of a channel, which is done with behind them."""
+        """The items of a channel, which is closed after them."""
         yield from channel
         self._open.remove(channel)

@@ -1,7 +1,7 @@
-"""A question to a classified stream, divided among threads that recognize parts of it side by side.
+"""A question to a classified stream, divided among threads that recognize its parts concurrently.
 
-Kernels, Arrow and NumPy let other threads run while they work. Items come in the order in which one thread
-gives them, lazily, and what waits is bounded.
+Kernels, Arrow and NumPy release the GIL while they work. Items come in the same order as from one thread,
+lazily, and the number of waiting items is bounded.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _Items = Callable[[SetReader, EndedSets], Iterable[T]]
 class Divided:
     """A stream that `threads` recognize; each of them opens recognitions of its own.
 
-    `known` tells up to which time events are known once all batches are read, and `read` is told of each
-    batch whose answers have been read; None when all have been.
+    `known` returns the time up to which events are known once all batches are read, and `read` is called with
+    each batch whose answers have been read; with None when all have been.
     """
 
     open: Callable[[], Recognition]
@@ -57,7 +57,7 @@ class Divided:
 
     def _items(self, question: Question[T]) -> Iterator[T]:
         first, batches = at_least(self.batches, ranges.SHORTEST)
-        if first is None:  # a short stream: threads would take longer to begin
+        if first is None:  # a short stream: starting threads would take longer
             return self._alone(question, batches)
         division = self.division
         if division.window is not None:
@@ -115,7 +115,7 @@ class Divided:
 
 @dataclass(frozen=True, slots=True)
 class _KeyLane(Generic[T]):
-    """The recognition of some partitions, and what is asked of it; `known` is as in `Divided`."""
+    """The recognition of some partitions, and the question to it; `known` is as in `Divided`."""
 
     question: Question[T]
     recognition: Recognition
@@ -150,7 +150,7 @@ class _Reused:
 
 
 class _Idle:
-    """Recognitions that threads have done with, for their next ranges; `opened` makes a new one."""
+    """Recognitions that threads have finished with, for their next ranges; `opened` makes a new one."""
 
     def __init__(self, opened: Callable[[], Recognition]) -> None:
         self._opened = opened
@@ -158,7 +158,7 @@ class _Idle:
         self._idle: list[_Reused] = []
 
     def taken_for(self, stretch: Range) -> _Reused:
-        """One that has read nothing behind the begin of a range, as threads may overtake each other."""
+        """A recognition that has read nothing after a range's beginning, as threads may overtake others."""
         begin = int(numbers_of(stretch.own[0], POSITION)[0])
         with self._lock:
             for place, reused in enumerate(self._idle):
@@ -167,7 +167,7 @@ class _Idle:
         return _Reused(self._opened())
 
     def put(self, reused: _Reused) -> None:
-        """Takes one back."""
+        """Returns one."""
         with self._lock:
             self._idle.append(reused)
 

@@ -1,4 +1,4 @@
-"""Lanes: threads that have the partitions of some keys each, from the first event of a stream to the last."""
+"""Lanes: threads each of which has the partitions of some keys, for the whole stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from estero.recognize.batch_columns import numbers_of
 from estero.recognize.threads.channels import Channel, Channels
 
 AHEAD = 2
-"""Parts that are begun for a thread before the first of them has been read."""
+"""The number of parts that are begun for a thread before the first of them has been read."""
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -31,13 +31,13 @@ Batch = TypeVar("Batch")
 
 
 class Lane(Protocol[Part_contra, T_co]):
-    """What one thread does with its part of the stream."""
+    """The work of one thread on its part of the stream."""
 
     def push(self, part: Part_contra, /) -> Iterable[T_co]:
         """The items of its part of the next batch."""
 
     def rest(self) -> Iterable[T_co]:
-        """The items that the end of the stream gives."""
+        """The items at the end of the stream."""
 
 
 def along_lanes(
@@ -46,7 +46,7 @@ def along_lanes(
     merged: Callable[[Sequence[Iterator[T]]], Iterator[T]],
     read: Callable[[pa.RecordBatch], None] | None = None,
 ) -> Iterator[T]:
-    """The items of all lanes, `merged` batch by batch; `read` is called with each batch behind its items."""
+    """The items of all lanes, `merged` batch by batch; `read` is called with each batch after its items."""
     return dealt_to_lanes([_Taking(lane) for lane in lanes], batches, _dealt, merged, read)
 
 
@@ -57,7 +57,7 @@ def dealt_to_lanes(
     merged: Callable[[Sequence[Iterator[T]]], Iterator[T]],
     read: Callable[[Batch], None] | None = None,
 ) -> Iterator[T]:
-    """As `along_lanes`, for batches of any kind: `deal` makes as many parts of one as there are lanes."""
+    """As `along_lanes`, for batches of any kind: `deal` divides one into as many parts as there are lanes."""
     begun: deque[tuple[Batch, list[Channel[T]]]] = deque()
     with ExitStack() as stack:
         workers = [stack.enter_context(started(1)) for _ in lanes]
@@ -82,7 +82,7 @@ def dealt_to_lanes(
 
 
 def one_after_the_other(parts: Sequence[Iterator[T]]) -> Iterator[T]:
-    """The items of the lanes, for `along_lanes` where their order does not matter."""
+    """The concatenated items of the lanes, for `along_lanes` if their order does not matter."""
     for part in parts:
         yield from part
 
@@ -100,7 +100,7 @@ def started(threads: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class _Rows(NamedTuple):
-    """Some rows of a batch, which nobody has taken yet."""
+    """Some rows of a batch, not materialized yet."""
 
     batch: pa.RecordBatch
     numbers: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The events of one large push, recognized by several threads: each takes a range behind its halo."""
+"""The events of one large push, recognized by several threads: each takes a range and its halo."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ ReadSets = Sequence[tuple[SetReader, EndedSets]]
 class PushedRanges:
     """Divides pushes among `threads`; the thread that pushes also continues the stream's own recognition.
 
-    `open` makes the recognitions of the others, which know nothing of what was pushed before: no window that
-    ends in their ranges reaches back so far.
+    `open` makes the recognitions of the others, which have not seen earlier pushes: no window that ends in
+    their ranges reaches back that far.
     """
 
     open: Callable[[], Recognition]
@@ -37,7 +37,7 @@ class PushedRanges:
 
     @classmethod
     def of(cls, plan: Plan, opened: Callable[[], Recognition], threads: int) -> PushedRanges | None:
-        """The division of pushes for a plan; None where one thread recognizes all of them."""
+        """The division of pushes for a plan; None if one thread recognizes all of them."""
         window = thread_division_of(plan).window
         return None if window is None or threads == 1 else cls(opened, window, threads)
 
@@ -60,13 +60,13 @@ class PushedRanges:
                 sets += future.result()
         finally:
             workers.shutdown(cancel_futures=True)
-        # What ends in the last window is another range's; what begins there may end in the next push.
+        # Results that end in the last window are another range's; those begun there may end in the next push.
         for _ in own.recognize(relevant.slice(max(bounds[1], self._halo(stamps, relevant.num_rows)))):
             pass
         return sets
 
     def _of_range(self, relevant: pa.RecordBatch, halo: int, first: int, last: int) -> ReadSets:
-        """What ends in the rows from `first` to before `last`, whose windows begin at row `halo`."""
+        """The sets that end in the rows from `first` to before `last`, whose windows begin at row `halo`."""
         recognition = self.open()
         for _ in recognition.recognize(relevant.slice(halo, first - halo)):
             pass
@@ -74,7 +74,7 @@ class PushedRanges:
         return [(recognition.reader, sets) for sets in ended]
 
     def _bounds(self, stamps: NDArray[np.int64]) -> list[int]:
-        """The rows where ranges begin, and the number of rows: fewer than three where it does not pay."""
+        """The rows where ranges begin, and the number of rows: fewer than three if it does not pay."""
         rows = stamps.size
         if rows < 2 * ranges.SHORTEST:
             return [0, rows]

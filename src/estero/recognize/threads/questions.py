@@ -1,4 +1,4 @@
-"""What threads are asked of the compact sets of their parts, and how the parts' items become those of all."""
+"""Questions to the compact sets of the parts of threads, and merging the items of the parts."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _NO_ENDS: Final = np.empty(0, np.int64)
 
 
 class Question(ABC, Generic[T]):
-    """What is asked of the sets of one part."""
+    """A question to the sets of one part."""
 
     ordered = True
-    """Whether the items of parts of the same stretch have to be brought in order."""
+    """Whether the items of parts of the same stretch must be sorted."""
 
     @abstractmethod
     def items(self, reader: SetReader, ended: EndedSets) -> Iterable[T]:
-        """What some sets give."""
+        """The items of some sets."""
 
     def in_order(self, reader: SetReader, ended: EndedSets) -> Iterable[T]:
         """What some sets give where parts are not `merged`, because they follow one another."""
         return self.items(reader, ended)
 
     def rest(self, reader: SetReader) -> Iterable[T]:
-        """What is left when all sets of a part have been asked."""
+        """The remaining items after all sets of a part."""
         del reader
         return ()
 
@@ -45,7 +45,7 @@ class Question(ABC, Generic[T]):
 
 
 class Count(Question[int]):
-    """How many complex events there are."""
+    """The number of complex events."""
 
     ordered = False
 
@@ -64,7 +64,7 @@ class Count(Question[int]):
 
 
 class Counts(Question[tuple[int, int]]):
-    """How many complex events there are at each end: (position, number)."""
+    """The number of complex events at each end: (position, number)."""
 
     def items(self, reader: SetReader, ended: EndedSets) -> Iterable[tuple[int, int]]:
         """The numbers at each end of some sets."""
@@ -98,7 +98,7 @@ class Tables(Question[Rows]):
         return (Rows(table, _NO_ENDS) for table in reader.tables(ended))
 
     def merged(self, parts: Sequence[Iterator[Rows]]) -> Iterator[Rows]:
-        """Tables of all rows, each up to where the first of the tables at hand ends."""
+        """Tables of all rows, each up to where the first of the current tables ends."""
         heads = [(head, part) for part in parts if (head := next(part, None)) is not None]
         while len(heads) > 1:
             through = min(int(head.ends[-1]) for head, _ in heads)

@@ -1,7 +1,7 @@
-"""Ranges of a classified stream, each behind a halo: the window of events before it.
+"""Ranges of a classified stream, each with a halo: the window of events before it.
 
-A complex event ends in one range, and a window holds all that it is made of: a recognition that reads the
-halo first and reports what ends behind it has the complex events of its range (docs/architecture.md).
+A complex event ends in one range, and its window holds all its events: a recognition that reads the halo
+first and reports what ends after it has the complex events of its range (docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Stamps = Callable[[pa.RecordBatch], NDArray[np.int64]]
-"""The numbers that windows are measured in, ascending: positions, or times in ticks."""
+"""The unit of windows, ascending: positions, or times in ticks."""
 
 SHORTEST = 1 << 17
-"""Rows of a range, at least: to open a recognition takes as long as some thousand events."""
+"""The least number of rows of a range: opening a recognition takes as long as some thousand events."""
 LONGEST = 1 << 20
-"""Rows of a range, at most; where windows are longer than a part of that, ranges do not pay."""
+"""The greatest number of rows of a range; if windows are longer than a part of that, ranges do not pay."""
 HALOS = 4
-"""How many times as long as its halo a range is: what is read twice is a quarter at most."""
+"""The length of a range in halos: so at most a quarter is read twice."""
 
 
 class Range(NamedTuple):
@@ -44,7 +44,7 @@ class RangeCutter:
         in_window = sum(batch.num_rows for batch in self._after(first, last - length))
         self.rows: int = max(SHORTEST, HALOS * in_window)
         self.pays: bool = self.rows <= LONGEST
-        """Whether what is read twice is little."""
+        """Whether only a small part is read twice."""
 
     def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Range]:
         """The ranges of all batches."""

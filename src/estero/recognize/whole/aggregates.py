@@ -1,9 +1,9 @@
 """Aggregates over all complex events of an answer, exact, whatever their number.
 
-What is asked of events (``sum(x.amount)``) is a sum over the gates of a circuit, each as often as it takes
-part. The extremes of what each complex event has (``max(sum(x.amount))``, ``max(duration)``) are computed
-from gate to gate. What is neither (``avg(max(x.amount))``) is asked of complex events one by one. All of them
-are kept by partition; where they are asked of the whole, that is one partition.
+Aggregates of events (``sum(x.amount)``) are sums over the gates of a circuit, each as often as it takes part.
+The extremes of values of complex events (``max(sum(x.amount))``, ``max(duration)``) are computed from gate to
+gate. All others (``avg(max(x.amount))``) are computed by listing the complex events. All of them are kept by
+partition; for the whole, that is one partition.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def aggregates_by_partition(sets: ReadableSets, asked: Mapping[str, Asked], sche
 def _aggregated(
     sets: ReadableSets, asked: Mapping[str, Asked], schema: pa.Schema, partitions: Partitions
 ) -> dict[str, _Aggregate]:
-    """What is asked for, of all complex events."""
+    """The requested aggregates of all complex events."""
     values = {name: _aggregate_of(one, schema) for name, one in asked.items()}
     for at_hand in sets_at_hand(sets, partitions):
         for one in values.values():
@@ -86,7 +86,7 @@ class _Aggregate(ABC):
         self.asked = asked
         self.kind = kind
         self.scale: int | None = kind.scale if kind is not None and pa.types.is_decimal(kind) else None
-        """Integers have so many digits behind the point."""
+        """The number of digits after the decimal point of integers."""
 
     @abstractmethod
     def add(self, at_hand: SetAtHand) -> None:
@@ -94,10 +94,10 @@ class _Aggregate(ABC):
 
     @abstractmethod
     def values(self, size: int) -> pa.Array | list[int]:
-        """The values of partitions 0 … size - 1: Python's integers, or a column of them."""
+        """The values of partitions 0 … size - 1: Python integers, or a column of them."""
 
     def value(self) -> Any:
-        """The value for all that was added, where that is one partition."""
+        """The value for everything added, if that is one partition."""
         value = self.values(1)[0]
         if isinstance(value, pa.Scalar):
             return value.as_py()
@@ -239,7 +239,7 @@ class _Time(_Extremes):
         self.extremes.add(self._values(at_hand), at_hand.of_roots)
 
     def _values(self, at_hand: SetAtHand) -> NDArray[Any]:
-        """Of each root the extreme of its complex events."""
+        """The extreme of the complex events of each root."""
         whole, outer = self.asked.operand.whole, self.asked.outer
         ends = at_hand.times(at_hand.ends)
         if whole == END_TIME:
@@ -260,7 +260,7 @@ class _Time(_Extremes):
 
 
 def _best(asked: Asked, at_hand: SetAtHand, *, least: bool = False) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Of each root that has one, the greatest inner value of a complex event, or the least; its partition."""
+    """The greatest, or least, inner value of a complex event for each root that has one; its partition."""
     gates = at_hand.marked(asked.operand.label)
     values: NDArray[Any] = np.ones(gates.size, np.int64)
     known = np.ones(gates.size, np.bool_)
@@ -291,7 +291,7 @@ class _Extreme(_Extremes):
 
 
 class _OneByOne(_Sums):
-    """``avg(max(x.a))`` and its like: of complex events that are listed."""
+    """``avg(max(x.a))`` and its like, from listed complex events."""
 
     def needs_list(self, at_hand: SetAtHand) -> bool:
         return at_hand.roots is not None
@@ -305,19 +305,19 @@ class _OneByOne(_Sums):
 
 
 def _shown(numbers: Sequence[Any], kind: pa.DataType | None) -> Any:
-    """Floats as a column, and other numbers as Python has integers; of decimals their digits are given."""
+    """Floats as a column, and other numbers as Python integers; decimals by their digits."""
     if kind is not None and pa.types.is_floating(kind):
         return pa.array(numbers, pa.float64())
     return [None if number is None else int(number) for number in numbers]
 
 
 def _nearest(ticks: int, number: int) -> int:
-    """The average as an integer, a half to the even one."""
+    """The average as an integer, rounding half to even."""
     return round(Fraction(ticks, number))
 
 
 def checked_numbers(column: pa.Array, text: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """As `integers_of`; raises `DataError` where a value is NaN, which nothing can be compared with."""
+    """As `integers_of`; raises `DataError` if a value is NaN, which cannot be compared."""
     values, known = integers_of(column)
     if values.dtype == np.float64 and np.isnan(values[known]).any():
         raise DataError(f"{text}: a value is NaN, which is neither greater nor less than others")
@@ -325,7 +325,7 @@ def checked_numbers(column: pa.Array, text: str) -> tuple[NDArray[Any], NDArray[
 
 
 def summable(values: NDArray[Any], gates: int) -> NDArray[Any]:
-    """The values, as objects where a sum over a complex event of a circuit may need more than a word."""
+    """The values, as objects if a sum over a complex event of a circuit may exceed a word."""
     if values.dtype == np.int64 and values.size:
         most = max(int(values.max()), -int(values.min()))
         if most * gates >= SMALL:

@@ -1,4 +1,4 @@
-"""In how many complex events each event is, all together or by partition."""
+"""The number of complex events in which each event takes part, in all or by partition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from estero.recognize.whole.sums import integers
 
 
 def participation_of(sets: ReadableSets, schema: pa.Schema, *, by_partition: bool) -> Participation:
-    """In how many complex events each event is; `schema` is that of the answer."""
+    """The number of complex events in which each event takes part; `schema` is that of the answer."""
     layout = RowsLayout(schema)
     partitions = Partitions(schema, apart=by_partition)
     numbers = _Numbers()
@@ -52,7 +52,7 @@ def participation_of(sets: ReadableSets, schema: pa.Schema, *, by_partition: boo
 
 
 def _distinct(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs int64[2, n], each once and ascending; where each is first, and which of them each row is."""
+    """The distinct pairs int64[2, n], ascending; the first place of each, and the pair of each row."""
     order = np.lexsort(pairs[::-1])
     ascending = pairs[:, order]
     new = np.ones(order.size, np.bool_)
@@ -63,7 +63,7 @@ def _distinct(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 class _Numbers:
-    """Numbers by key, added up; keys are pairs and ascend."""
+    """Sums of numbers by key; keys are pairs and ascend."""
 
     def __init__(self) -> None:
         self._keys = np.empty((2, 0), np.int64)
@@ -71,7 +71,7 @@ class _Numbers:
         self._total = 0
 
     def add(self, keys: NDArray[np.int64], counts: NDArray[Any]) -> NDArray[np.intp]:
-        """Adds numbers; returns where keys are that are new, each once."""
+        """Adds numbers; returns the places of new, distinct keys."""
         self._total += int(counts.sum(dtype=np.float64)) if counts.dtype != object else SMALL
         kind: Any = object if self._total >= SMALL else np.int64
         before = self._counts.size
@@ -91,7 +91,7 @@ class _Numbers:
 def _new_rows(
     at_hand: SetAtHand, numbers: _Numbers, layout: RowsLayout
 ) -> list[tuple[NDArray[np.int64], pa.Table]]:
-    """Adds up the numbers of marked events by partition, position and mark; the rows of new ones."""
+    """Adds the numbers of marked events by partition, position and mark; returns the rows of new ones."""
     circuit, store, marks = at_hand.circuit, at_hand.store, at_hand.reader.marks
     gates = np.flatnonzero(circuit.mark >= 0)
     events, of_event = np.unique(circuit.event[gates], return_inverse=True)

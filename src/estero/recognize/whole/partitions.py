@@ -1,4 +1,4 @@
-"""Partitions by number, for what is asked of each of them (``by_partition=True``)."""
+"""Numbers for partitions, for results by partition (``by_partition=True``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Partitions:
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """The number of partitions."""
         return int(self._known.num_rows) if self._known.column_names else 1
 
     def of_events(self, plan: Plan, store: EventStore, events: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -44,7 +44,7 @@ class Partitions:
         columns = [_one_zero(key.cast(field.type)) for key, field in zip(keys, fields, strict=True)]
         together = pa.concat_tables([self._known, pa.table(columns, schema=fields)])
         _, first, inverse = np.unique(_codes(together), return_index=True, return_inverse=True)
-        order = np.argsort(first)  # those that are known keep their numbers
+        order = np.argsort(first)  # known ones keep their numbers
         self._known = together.take(array_of(first[order])).combine_chunks()
         numbers = np.empty(order.size, np.int64)
         numbers[order] = np.arange(order.size)
@@ -69,7 +69,7 @@ class Partitions:
 
 
 def _codes(keys: pa.Table) -> NDArray[np.int64]:
-    """One number for each row, the same for the same keys."""
+    """A number for each row, equal for equal keys."""
     codes = np.zeros(keys.num_rows, np.int64)
     for column in keys.columns:
         encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
@@ -79,5 +79,5 @@ def _codes(keys: pa.Table) -> NDArray[np.int64]:
 
 
 def _one_zero(key: Any) -> Any:
-    """The key, without the zero that has a sign: both are one partition."""
+    """The key with -0.0 replaced by 0.0: both are one partition."""
     return pc.add(key, 0.0) if pa.types.is_floating(key.type) else key

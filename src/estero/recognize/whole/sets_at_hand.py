@@ -1,7 +1,7 @@
-"""Sets of complex events as circuits, and what is known of their gates: labels, attributes, times.
+"""Sets of complex events as circuits, and the properties of their gates: labels, attributes, times.
 
-Where the plan leaves complex events out by enumerating, where LIMIT chooses among them, and where a share of
-them is asked for, they are listed, and each is a circuit of its own. All else is read off the compact set.
+If the plan filters complex events by enumerating, if LIMIT chooses among them, or if a share of them is
+requested, they are listed, and each is a circuit of its own. Otherwise they are read from the compact set.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ SMALL = 1 << 62
 
 @dataclass
 class SetAtHand:
-    """Complex events below some gates of a circuit, in order; ends int64: the event with which each ends.
+    """The complex events below some gates of a circuit, in order; ends int64: the event at which each ends.
 
-    `roots` are the roots of the compact set that they were read off, None where they were listed, one by one.
+    `roots` are the roots of the compact set from which they were read, None if they were listed.
     """
 
     reader: SetReader
@@ -49,7 +49,7 @@ class SetAtHand:
     ends: NDArray[np.int64]
     roots: Roots | None
     begun: NDArray[np.intp] | None = None
-    """The gates at which complex events start, where the circuit is not in the order of enumeration."""
+    """The gates at which complex events start, if the circuit is not in the order of enumeration."""
 
     @property
     def starts_known(self) -> bool:
@@ -82,27 +82,27 @@ class SetAtHand:
 
     @property
     def parts(self) -> int:
-        """How many partitions there are, those of the roots among them."""
+        """The number of partitions, including those of the roots."""
         return max(self.partitions.number, int(self.of_roots.max(initial=0)) + 1)
 
     @cached_property
     def numbers(self) -> Counted:
-        """How many complex events there are below each gate."""
+        """The numbers of complex events below each gate."""
         return counted(self.circuit, self.gates)
 
     @cached_property
     def counts(self) -> NDArray[Any]:
-        """How many there are below each root."""
+        """The number of complex events below each root."""
         return self.numbers.below[self.gates]
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of all complex events."""
         return int(self.counts.sum())
 
     @cached_property
     def taken(self) -> NDArray[Any]:
-        """In how many complex events each gate takes part."""
+        """The number of complex events in which each gate takes part."""
         return contexts(self.circuit, self.gates, self.numbers)
 
     def listed(self) -> Iterator[SetAtHand]:
@@ -165,14 +165,14 @@ class SetAtHand:
         return spread
 
     def has(self, gates: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which gates are among these."""
+        """Whether each gate is among these."""
         mask = np.zeros(self.circuit.event.size, np.bool_)
         mask[gates] = True
         return mask
 
 
 def sets_at_hand(sets: ReadableSets, partitions: Partitions) -> Iterator[SetAtHand]:
-    """All complex events of `sets`, in order, in parts that are valid until the next one is asked for."""
+    """All complex events of `sets`, in order, in parts that are valid until the next one is requested."""
     for reader, ended in sets:
         store = ended.store or reader.store
         if _are_listed(reader, ended):
@@ -187,7 +187,7 @@ def sets_at_hand(sets: ReadableSets, partitions: Partitions) -> Iterator[SetAtHa
 
 
 def _are_listed(reader: SetReader, ended: EndedSets) -> bool:
-    """Whether only an enumeration says which complex events are asked for."""
+    """Whether the requested complex events can only be found by enumeration."""
     chosen = reader.limit is not None or ended.part is not None or ended.sifted is not None
     return chosen or reader.plan.needs_enumeration
 
@@ -198,9 +198,9 @@ def _listed(reader: SetReader, store: EventStore, partitions: Partitions, matche
 
 
 def integers_of(column: pa.Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Numbers as int64, float64, or Python's integers, and which are known; decimals without their point.
+    """Numbers as int64, float64, or Python integers, and which are known; decimals without their point.
 
-    What is not known is 0.
+    Unknown ones are 0.
     """
     known = known_in(column)
     kind = column.type

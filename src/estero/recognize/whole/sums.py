@@ -1,4 +1,4 @@
-"""Exact sums and extremes by partition, and the columns and values that are made of them."""
+"""Exact sums and extremes by partition, and the columns and values made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from estero.answers.participation import text_of
 from estero.recognize.whole.sets_at_hand import SMALL
 
 _DIGITS: Final = 38
-"""Of a decimal number of Arrow, of 128 bits."""
+"""The digits of a decimal number of Arrow, of 128 bits."""
 _MANTISSA: Final = 53
 _POINT: Final = 1126
 """Every float is an integer, divided by two to this power."""
@@ -26,7 +26,7 @@ def weighted(
 ) -> NDArray[Any]:
     """The exact sums of integers by partition, values[i] times[i] times for partition of[i]: [size].
 
-    int64 where that holds them, else objects; one sum of all where there is one partition.
+    int64 if that holds them, else objects; a single sum of all for one partition.
     """
     if not values.size:
         return np.zeros(size, np.int64)
@@ -41,7 +41,7 @@ def weighted(
 
 
 def added(sums: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-    """The sums, of as many partitions as `more` has, and more, as Python's integers."""
+    """The sums plus `more`, as Python integers, for as many partitions as `more` has."""
     together = more.astype(object)
     together[: sums.size] += sums
     return together
@@ -55,7 +55,7 @@ class Sums:
         self._scale = kind.scale if kind is not None and pa.types.is_decimal(kind) else 0
         self._exact: NDArray[Any] = np.zeros(0, object)
         self._beyond = np.zeros(0)
-        """The sums of what is infinite or no number."""
+        """The sums of infinite values and NaN."""
 
     def add(self, values: NDArray[Any], times: NDArray[Any], of: NDArray[np.int64], size: int) -> None:
         """Adds values[i] times[i] times to partition of[i], of `size` partitions so far."""
@@ -78,7 +78,7 @@ class Sums:
     def values(self, numbers: NDArray[Any]) -> list[Any]:
         """The sums as ints or as the nearest floats; those without decimal point for decimals; or None.
 
-        `numbers` says of how many values each is.
+        `numbers` are the numbers of values of each.
         """
         if self._floating:
             return self._averages(numbers, numbers.astype(bool).astype(object))
@@ -102,7 +102,7 @@ def _grown(sums: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def _ratio(exact: int, by: int, beyond: float) -> float:
-    """The float nearest to a quotient, infinity where it is too large, or what is `beyond` floats."""
+    """The float nearest to a quotient, infinity if it is too large, or the sum `beyond` finite floats."""
     if beyond:
         return beyond
     try:
@@ -130,7 +130,7 @@ class Extremes:
         choose.at(self._values, places, parts)
 
     def values(self, size: int) -> list[Any]:
-        """The extreme of each of `size` partitions, None where there is none."""
+        """The extreme of each of `size` partitions, None if there is none."""
         extremes: list[Any] = [None] * size
         for partition, value in zip(self._of.tolist(), self._values.tolist(), strict=True):
             extremes[partition] = value
@@ -138,9 +138,9 @@ class Extremes:
 
 
 def integers(numbers: Sequence[int | None], scale: int | None = None) -> pa.Array:
-    """Integers as int64 where they fit, else as decimals, and else as text.
+    """Integers as int64 if they fit, else as decimals, and else as text.
 
-    With a `scale` they are decimals without their point, before so many digits.
+    With a `scale` they are the digits of decimals, with so many digits after the point.
     """
     most = max((abs(number) for number in numbers if number is not None), default=0)
     if most < 1 << 63 and scale is None:
@@ -152,7 +152,7 @@ def integers(numbers: Sequence[int | None], scale: int | None = None) -> pa.Arra
 
 
 def decimal_of(number: int, scale: int) -> Decimal:
-    """The decimal number with these digits, of which `scale` are behind the point."""
+    """The decimal number with these digits, of which `scale` are after the point."""
     return Decimal((int(number < 0), tuple(map(int, text_of(abs(number)))), -scale))
 
 

@@ -27,7 +27,7 @@ from estero.recognize.whole.partitions import Partitions
 from estero.recognize.whole.sets_at_hand import SetAtHand, sets_at_hand
 
 _FEW, _MANY = 16, 1 << 14
-"""Complex events that are drawn together: at first, and at most."""
+"""The numbers of complex events that are drawn together: at first, and at most."""
 _ENDLESS: Final = (1 << 63) - 1
 
 
@@ -42,7 +42,7 @@ def top_table(
 def best_rows(
     sets: ReadableSets, n: int, by: Asked, *, ascending: bool, schema: pa.Schema
 ) -> tuple[pa.Table, list[Any]]:
-    """The `n` best rows of an answer, and what each is worth: the more, the better."""
+    """The `n` best rows of an answer, and the worth of each: greater is better."""
     kept = _best(sets, n, by, Partitions(schema, apart=False), ascending=ascending, schema=schema)
     return kept.rows, kept.worth.tolist()
 
@@ -66,7 +66,7 @@ def _best(
 def ranked_tables(
     sets: ReadableSets, by: Asked, *, ascending: bool, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of an answer, best first, equal ones as in the answer; each is found when it is asked for."""
+    """All rows of an answer, best first, equal ones as in the answer; each is found on demand."""
     rankings: list[_Drawing] = []
     for part in _parts(sets, by, Partitions(schema, apart=False), ascending=ascending):
         rankings.append(_Drawing(_Ranking(_kept(part), by, ascending=ascending), len(rankings)))
@@ -85,9 +85,9 @@ def ranked_tables(
 def _parts(
     sets: ReadableSets, by: Asked, partitions: Partitions, n: int = _ENDLESS, *, ascending: bool
 ) -> Iterator[SetAtHand]:
-    """The sets in order, or what of them can be among the `n` best of a partition.
+    """The sets in order, or those parts of them that can be among the `n` best of a partition.
 
-    They are listed where only a list says when their complex events start.
+    They are listed if only a list gives the starts of their complex events.
     """
     for at_hand in sets_at_hand(sets, partitions):
         if by.operand.whole not in (None, END_TIME) and not at_hand.starts_known:
@@ -108,7 +108,7 @@ def _best_roots(at_hand: SetAtHand, by: Asked, n: int, *, ascending: bool) -> ND
 
 
 class _Kept:
-    """The `n` best of each partition so far; `worth` is what each of the `rows` is worth."""
+    """The `n` best of each partition so far; `worth` is that of each of the `rows`."""
 
     def __init__(self, n: int, schema: pa.Schema) -> None:
         self._n = n
@@ -117,7 +117,7 @@ class _Kept:
         self.worth: NDArray[Any] = np.empty(0, np.int64)
 
     def least(self, parts: int) -> NDArray[Any]:
-        """What complex events of each partition have to be worth more than."""
+        """The worth that complex events of each partition must exceed."""
         least = np.full(parts, math.nan).astype(object)
         full = np.flatnonzero(np.bincount(self._of, minlength=parts) == self._n)
         last = np.searchsorted(self._of, full, "right") - 1
@@ -125,7 +125,7 @@ class _Kept:
         return least
 
     def add(self, of: NDArray[np.int64], worth: NDArray[Any]) -> None:
-        """Adds rows of these partitions, by what they are worth."""
+        """Adds rows of these partitions, by their worth."""
         self._of, self.worth = np.concatenate([self._of, of]), np.concatenate([self.worth, worth])
 
     def cut(self, rows: pa.Table) -> None:
@@ -143,7 +143,7 @@ class _Kept:
 
 
 class _Ranking:
-    """The complex events of a set, best first; only so many are `wanted` of each partition, above `least`."""
+    """The complex events of a set, best first; only a number `wanted` of each partition, above `least`."""
 
     def __init__(
         self,
@@ -169,12 +169,12 @@ class _Ranking:
         )
 
     def draw(self, most: int) -> Best | None:
-        """The next complex events, `most` of them or as many as there are; None where there are no more."""
+        """The next complex events, `most` of them or fewer at the end; None if there are no more."""
         best = self._best.draw(most)
         return best if best.root.size else None
 
     def table(self, best: Best) -> pa.RecordBatch:
-        """Complex events that were drawn, as rows."""
+        """The drawn complex events, as rows."""
         at_hand, circuit = self._at_hand, self._at_hand.circuit
         event, mark = circuit.event[best.gate], circuit.mark[best.gate]
         starts = np.minimum.reduceat(event, best.offsets[:-1])
@@ -205,11 +205,11 @@ class _Drawing:
 
     @property
     def first(self) -> tuple[Any, int]:
-        """Where the first row stands among those of all sets."""
+        """The rank of the first row among those of all sets."""
         return -self.worth[0], self._number
 
     def until(self, following: tuple[Any, int] | None) -> pa.RecordBatch:
-        """The rows at hand, those before the first one of another set."""
+        """The current rows before the first one of another set."""
         count = len(self.worth)
         if following is not None:
             before = (place for place in range(1, count) if (-self.worth[place], self._number) > following)
@@ -222,7 +222,7 @@ class _Drawing:
 
 
 def _kept(at_hand: SetAtHand) -> SetAtHand:
-    """The same set with its events, whatever becomes of the compact set."""
+    """A copy of the set with its events, independent of the compact set."""
     circuit, gates = at_hand.circuit, at_hand.events
     events, places = np.unique(np.concatenate([circuit.event[gates], at_hand.ends]), return_inverse=True)
     store = EventStore(at_hand.store.schema, at_hand.store.schema.names)
@@ -240,7 +240,7 @@ def _worth(at_hand: SetAtHand, by: Asked, *, ascending: bool) -> tuple[NDArray[A
 
 
 def _values(at_hand: SetAtHand, by: Asked) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What each root and each gate adds to the worth of a complex event."""
+    """The amounts that each root and each gate add to the worth of a complex event."""
     nothing = np.zeros(at_hand.gates.size, np.int64)
     whole = by.operand.whole
     if whole is None:

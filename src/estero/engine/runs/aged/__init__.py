@@ -1,1 +1,1 @@
-"""Runs whose age counts: queues of them, from which they move on by themselves."""
+"""Runs whose age matters: queues of runs that leave a state after some time."""

@@ -1,4 +1,4 @@
-"""Runs whose age counts: what `run_aged` works on."""
+"""Runs whose age matters, with the arrays that `run_aged` works on."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from estero.engine.store.schema import grown, new
 
 
 class KnowsAges(Protocol):
-    """An automaton that says at which age runs move on by themselves, and where to."""
+    """An automaton that says at which age runs change their state by themselves, and to which one."""
 
     def next_length(self, state: int, clock: int) -> int:
-        """The age by a clock at which runs in `state` move on; -1 where none makes a difference."""
+        """The age by a clock at which runs in `state` change it; -1 if no age makes a difference."""
 
     def later(self, state: int, clock: int) -> int:
-        """The state of runs that have come to that age, or DEAD."""
+        """The state of runs that have reached that age, or DEAD."""
 
 
 class AgedRuns(CeaRuns):
-    """See `CeaRuns`. Columns 0 … `clocks` - 1 of the values are what clocks show; they do not fall."""
+    """See `CeaRuns`. Columns 0 … `clocks` - 1 of the values are the readings of clocks, which ascend."""
 
     store: Aged
 
@@ -53,7 +53,7 @@ class AgedRuns(CeaRuns):
         return int(run_aged.advance(self._builder.tables, self._ages, self.store, *read))
 
     def _learn_ages(self) -> None:
-        """Works out when runs move on from states that are new, and from those that this leads to."""
+        """Determines when runs leave states that are new, or that are reached from those."""
         automaton = cast(KnowsAges, self._automaton)
         while self._known < self._builder.states:
             state = self._known
@@ -87,7 +87,7 @@ class AgedRuns(CeaRuns):
 
     @classmethod
     def references(cls, to: str) -> list[str]:
-        """See `CeaRuns`; runs in queues have nodes, too."""
+        """See `CeaRuns`; runs in queues refer to nodes, too."""
         return [*super().references(to), *references(cls.store_kind, "waiting", to)]
 
     def _check_listed(self, arrays: Arrays, opened: NDArray[np.int32], sizes: dict[str, int]) -> None:

@@ -1,9 +1,9 @@
-"""Queues of runs by age, and the union of those that wait in one: constant time for each run, amortised.
+"""Queues of runs by age, with the union of the runs in each: amortised constant time for each run.
 
 A queue is two stacks (a sliding window over a semigroup). In the *front* each run has the union of itself and
 all younger ones of the front, so that the oldest can leave; the runs *behind* are a union-list (tecs.py), so
-that younger ones can come. When the front is used up, all that is behind becomes the front, by unions whose
-depth is logarithmic: those of a skew-binary list (Okasaki, Purely Functional Data Structures, 9.3).
+that younger ones can be added. When the front is used up, all runs behind become the front, by unions of
+logarithmic depth: those of a skew-binary list (Okasaki, Purely Functional Data Structures, 9.3).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from estero.engine.store.schema import data, derived, free_rows, heads, own, ref
 from estero.engine.store.tecs import free_list, new_cell, pair
 
 MOST_TREES = 128
-"""Trees of a skew-binary list: twice as many as a number of runs has bits."""
+"""The most trees of a skew-binary list: twice the number of bits of a number of runs."""
 
 
 @pool
 class Queues(NamedTuple):
-    """Of each entry of `run_cea.Entries` the queue of its runs, where their age counts; all int32.
+    """For each entry of `run_cea.Entries` the queue of its runs, where their age matters; all int32.
 
     oldest, newest: the first and the last run, NONE where there is no queue. behind: the first run that is
     not in the front, NONE where all are; ahead, after: how many are in the front, and how many behind it. The
-    entry's list is the union of those behind; it is NONE where it is still to be made, and then no run is in
+    entry's list is the union of those behind; it is NONE if it has not been made yet, and then no run is in
     the front. whole: the union of all, NONE if that has changed.
     """
 
@@ -46,7 +46,8 @@ class Queues(NamedTuple):
 class Waiting(NamedTuple):
     """Runs in queues, from the oldest to the youngest.
 
-    node: what the run is; union: it and all younger ones of the front; clock: when it marked its last event.
+    node: the node of the run; union: that of it and all younger ones of the front; clock: when it marked its
+    last event.
     """
 
     node: NDArray[np.int32] = ref("arena")
@@ -64,13 +65,13 @@ def ordered_pair(arena, one, two):  # type: ignore[no-untyped-def]
 
 @inlined
 def is_unmade(entries, queues, entry):  # type: ignore[no-untyped-def]
-    """Whether the union of a queue is still to be made."""
+    """Whether the union of a queue has not been made yet."""
     return queues.behind[entry] != NONE and entries.head[entry] == NONE
 
 
 @inlined
 def no_queue(queues, entry):  # type: ignore[no-untyped-def]
-    """Forgets the queue of an entry, whose runs are elsewhere or gone."""
+    """Forgets the queue of an entry, whose runs have moved elsewhere or are gone."""
     queues.oldest[entry] = NONE
     queues.behind[entry] = NONE
     queues.newest[entry] = NONE
@@ -87,7 +88,7 @@ def free_run(waiting, run):  # type: ignore[no-untyped-def]
 
 @step
 def free_runs(cells, entries, queues, waiting, entry):  # type: ignore[no-untyped-def]
-    """Gives back all that an entry holds, its runs and its list."""
+    """Frees all that an entry holds, its runs and its list."""
     run = queues.oldest[entry]
     while run != NONE:
         following = waiting.next[run]
@@ -102,10 +103,10 @@ def free_runs(cells, entries, queues, waiting, entry):  # type: ignore[no-untype
 
 @step
 def turn(arena, cells, entries, queues, waiting, entry, scratch, trees):  # type: ignore[no-untyped-def]
-    """Makes all runs behind the front, which is used up, the front. Makes up to three nodes for each.
+    """Makes all runs behind the front, which is used up, the new front. Makes up to three nodes for each.
 
-    scratch int32 holds as many as there are; trees int32[3, MOST_TREES]: the trees of the list so far, their
-    heights, and each one's union with those before it.
+    scratch int32 holds as many items as there are runs; trees int32[3, MOST_TREES]: the trees of the list so
+    far, their heights, and each one's union with those before it.
     """
     free_list(cells, entries.head[entry])
     entries.head[entry] = NONE
@@ -139,7 +140,7 @@ def turn(arena, cells, entries, queues, waiting, entry, scratch, trees):  # type
 
 @inlined
 def latest_start(arena, cells, entries, queues, waiting, entry):  # type: ignore[no-untyped-def]
-    """The latest start of the runs of an entry, whose union is made."""
+    """The latest start of the runs of an entry, whose union has been made."""
     start = np.int64(-1)
     if entries.head[entry] != NONE:
         start = arena.start[cells.node[entries.head[entry]]]
@@ -150,7 +151,7 @@ def latest_start(arena, cells, entries, queues, waiting, entry):  # type: ignore
 
 @inlined
 def union_of(arena, cells, entries, queues, waiting, entry, oldest, scratch):  # type: ignore[no-untyped-def]
-    """The union of all runs of an entry, which is made already but for one node more than its list needs."""
+    """The union of all runs of an entry: already made, except for one node more than its list needs."""
     if queues.oldest[entry] == NONE:
         return merged_node(arena, cells, entries, entry, oldest, scratch)
     node = queues.whole[entry]
@@ -166,7 +167,7 @@ def union_of(arena, cells, entries, queues, waiting, entry, oldest, scratch):  #
 
 @step
 def push(arena, cells, entries, queues, waiting, entry, run, oldest, scratch):  # type: ignore[no-untyped-def]
-    """Puts a run, which is no older than the others, at the end of the queue of an entry."""
+    """Appends a run, which is no older than the others, to the queue of an entry."""
     unmade = is_unmade(entries, queues, entry)
     waiting.next[run] = NONE
     if queues.newest[entry] == NONE:
@@ -190,7 +191,7 @@ def push(arena, cells, entries, queues, waiting, entry, run, oldest, scratch):  
 
 @inlined
 def pop(queues, waiting, entry):  # type: ignore[no-untyped-def]
-    """Takes the oldest run, which is in the front, out of the queue."""
+    """Removes the oldest run, which is in the front, from the queue."""
     run = queues.oldest[entry]
     queues.oldest[entry] = waiting.next[run]
     queues.ahead[entry] -= 1
@@ -202,9 +203,9 @@ def pop(queues, waiting, entry):  # type: ignore[no-untyped-def]
 
 @step
 def merge_queues(arena, cells, entries, queues, waiting, entry, first, count):  # type: ignore[no-untyped-def]
-    """Puts `count` runs, linked from `first` on in the order of their age, among those of an entry.
+    """Merges `count` runs, linked from `first` on in the order of their age, into those of an entry.
 
-    The union is to be made anew.
+    The union must be made anew.
     """
     free_list(cells, entries.head[entry])
     entries.head[entry] = NONE

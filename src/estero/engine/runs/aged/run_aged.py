@@ -1,7 +1,7 @@
-"""Recognition where the age of runs counts: as `run_cea`, but runs move on by themselves as time goes by.
+"""Recognition where the age of runs matters: as `run_cea`, but runs change states by themselves with time.
 
-In a state that compares ages, runs wait in a queue (queues.py), from which those leave whose age passes the
-next length that makes a difference. Everywhere else they are in union-lists as ever.
+In a state that compares ages, runs wait in a queue (queues.py), which they leave when their age passes the
+next length that makes a difference. In all other states they are in union-lists as usual.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from estero.engine.store.schema import STATES, data, scratch
 from estero.engine.store.tecs import Cells, free_list, new_cell
 
 Cursor: Any = automaton_cursor_of("need_waiting", "need_cells", "need_entries", "need_pending")
-"""`need_waiting` is runs in queues."""
+"""`need_waiting` is the missing capacity for runs in queues."""
 
 NEVER = -1
 
 
 @pool
 class Ages(NamedTuple):
-    """At which ages runs move on: length int64[states, clocks] (NEVER: at none), and later int32 alike.
+    """The ages at which runs change states: length int64[states, clocks] (NEVER: at none), later int32 alike.
 
     `later` is the state after that, or DEAD. queued int8[states]: whether there is any such age.
     """
@@ -72,7 +72,7 @@ class Ages(NamedTuple):
 
 @pool
 class Aged(NamedTuple):
-    """What the kernels below work on; `pending` and `trees` are scratch."""
+    """The arrays that the kernels below work on; `pending` and `trees` are scratch."""
 
     arena: Arena
     cells: Cells
@@ -98,7 +98,7 @@ def drop_partition(cells, entries, queues, waiting, partitions, partition):  # t
 
 @step
 def unlink_empty(entries, queues, partitions, partition):  # type: ignore[no-untyped-def]
-    """Takes the entries that hold nothing out of the partition."""
+    """Removes the entries that hold nothing from the partition."""
     entry = partitions.first[partition]
     before = NONE
     while entry != NONE:
@@ -112,7 +112,7 @@ def unlink_empty(entries, queues, partitions, partition):  # type: ignore[no-unt
 
 @inlined
 def entry_of(entries, queues, partitions, partition, state):  # type: ignore[no-untyped-def]
-    """An entry for `state` that holds nothing yet."""
+    """Makes an entry for `state` that holds nothing yet."""
     entry = new_entry(entries, partitions, partition, state, NONE, 0)
     no_queue(queues, entry)
     return entry
@@ -120,7 +120,7 @@ def entry_of(entries, queues, partitions, partition, state):  # type: ignore[no-
 
 @inlined
 def new_run(waiting, node, events, place):  # type: ignore[no-untyped-def]
-    """A run that waits, which has marked the event at `place` last."""
+    """Makes a waiting run, which has marked the event at `place` last."""
     run = take_row(waiting)
     waiting.node[run] = node
     for clock in range(waiting.clock.shape[1]):
@@ -130,11 +130,11 @@ def new_run(waiting, node, events, place):  # type: ignore[no-untyped-def]
 
 @inlined
 def passed(ages, state, waiting, run, events, place):  # type: ignore[no-untyped-def]
-    """A clock by which a run in `state` is so old at the event at `place` that it moves on, or NONE."""
+    """A clock by which a run in `state` is old enough to leave it at the event at `place`, or NONE."""
     for clock in range(ages.length.shape[1]):
         length = ages.length[state, clock]
         if length != NEVER:
-            # What comes later is not smaller: the difference fits into 64 bits without a sign.
+            # Later values are not smaller: the difference fits into 64 bits without a sign.
             age = np.uint64(events.values[place, clock]) - np.uint64(waiting.clock[run, clock])
             if age >= np.uint64(length):
                 return np.int64(clock)
@@ -143,7 +143,7 @@ def passed(ages, state, waiting, run, events, place):  # type: ignore[no-untyped
 
 @inlined
 def settle(aged, entry, node):  # type: ignore[no-untyped-def]
-    """Puts the union of all runs of an entry in the place of its queue."""
+    """Replaces the queue of an entry by the union of all its runs."""
     free_runs(aged.cells, aged.entries, aged.queues, aged.waiting, entry)
     aged.entries.head[entry] = new_cell(aged.cells, node, NONE)
     aged.entries.length[entry] = 1
@@ -151,7 +151,7 @@ def settle(aged, entry, node):  # type: ignore[no-untyped-def]
 
 @step
 def attach(ages, aged, partition, entry, state, node, oldest):  # type: ignore[no-untyped-def]
-    """Moves the queue of an entry to `state`, where `node`, its union, takes its place if no age counts."""
+    """Moves the queue of an entry to `state`, replaced by its union `node` if no age matters there."""
     entries, queues, waiting = aged.entries, aged.queues, aged.waiting
     other = find_entry(entries, aged.partitions, partition, state)
     if not ages.queued[state]:
@@ -175,11 +175,11 @@ def attach(ages, aged, partition, entry, state, node, oldest):  # type: ignore[n
 
 @inlined
 def move_all(ages, aged, cursor, partition, entry, target, oldest):  # type: ignore[no-untyped-def]
-    """Moves the runs of an entry to `target`, all at once; whether there was capacity for that.
+    """Moves the runs of an entry to `target`, all at once; returns whether there was capacity for that.
 
-    Nodes: to turn its queue takes three for each run; its union one for each cell of its list; to collapse
-    the other list one for each of its cells; to put a node into its place a `unite`, of three. A cell is for
-    that node, another one for a collapsed list behind it.
+    Nodes: turning its queue takes three for each run; its union one for each cell of its list; collapsing the
+    other list one for each of its cells; putting a node into its place a `unite`, of three. One cell is for
+    that node, and another one for a collapsed list behind it.
     """
     arena, cells, entries, queues, waiting, partitions, pending, trees = aged
     count = np.int64(queues.ahead[entry]) + queues.after[entry]
@@ -204,9 +204,9 @@ def move_all(ages, aged, cursor, partition, entry, target, oldest):  # type: ign
 
 @inlined
 def move_oldest(ages, aged, cursor, partition, entry, target, oldest):  # type: ignore[no-untyped-def]
-    """Moves the oldest run of an entry to `target`, or drops it; whether there was capacity for that.
+    """Moves the oldest run of an entry to `target`, or drops it; returns whether there was capacity.
 
-    Nodes, cells: as in `move_all`, but that no union of the queue is made.
+    Nodes, cells: as in `move_all`, except that no union of the queue is made.
     """
     arena, cells, entries, queues, waiting, partitions, pending, trees = aged
     nodes_before = arena.size[0]
@@ -250,7 +250,7 @@ def move_oldest(ages, aged, cursor, partition, entry, target, oldest):  # type: 
 
 @step
 def grow_older(ages, aged, events, cursor, place, partition, oldest):  # type: ignore[no-untyped-def]
-    """Moves on the runs of a partition that are old enough at an event; DONE, or GROW to be called again."""
+    """Moves the runs of a partition that are old enough at an event; DONE, or GROW to be called again."""
     cells, entries, queues, waiting = aged.cells, aged.entries, aged.queues, aged.waiting
     changed = True
     emptied = False
@@ -286,9 +286,9 @@ def grow_older(ages, aged, events, cursor, place, partition, oldest):  # type: i
 
 @inlined
 def make_union(aged, cursor, entry):  # type: ignore[no-untyped-def]
-    """Makes the union of an entry if it is still to be made; whether there was capacity for that.
+    """Makes the union of an entry if there is none yet; returns whether there was capacity for that.
 
-    To turn a queue takes three nodes for each run.
+    Turning a queue takes three nodes for each run.
     """
     if is_unmade(aged.entries, aged.queues, entry):
         count = np.int64(aged.queues.after[entry])
@@ -305,10 +305,10 @@ def make_union(aged, cursor, entry):  # type: ignore[no-untyped-def]
 
 @inlined
 def most_nodes(lengths, visited, fills):  # type: ignore[no-untyped-def]
-    """How many nodes a step makes at most that writes `fills` over `visited` entries of `lengths` cells.
+    """An upper bound on the nodes of a step that writes `fills` over `visited` entries of `lengths` cells.
 
-    What is marked or begins: one for each fill. The union of an entry is made at most once to be read, by one
-    node for each cell of its list and one for the front of its queue; what is reported is that union. Lists
+    One for each fill, for marked or new runs. The union of an entry is made at most once to be read, by one
+    node for each cell of its list and one for the front of its queue; that union is what is reported. Lists
     are collapsed and nodes put into place as in `run_cea.most_nodes`.
     """
     return 2 * lengths + visited + 6 * fills
@@ -316,9 +316,9 @@ def most_nodes(lengths, visited, fills):  # type: ignore[no-untyped-def]
 
 @inlined
 def look(automaton, aged, reported, events, cursor, here):  # type: ignore[no-untyped-def]
-    """Moves on the runs that are old enough, and looks up every row; see `reading.read_events`.
+    """Moves the runs that are old enough, and looks up every row; see `reading.read_events`.
 
-    A fill takes at most one run that waits beside what `capacity_for` provides.
+    A fill takes at most one waiting run, besides what `capacity_for` provides.
     """
     tables, ages = automaton
     if not here.in_gap:
@@ -347,7 +347,7 @@ def write(automaton, aged, reported, events, cursor, here, fills, plan):  # type
     waiting_before = waiting.free[1]
     reported_before = reported.size[0]
 
-    # 1. Read the old lists: new runs, marks, moves. A queue that moves stays where it is, stateless.
+    # 1. Read the old lists: new runs, marks, moves. A moved queue stays in its place, without a state.
     filled = begin(tables, arena, pending, first_row, event)
     dropped = False
     for number in range(touched):
@@ -444,6 +444,6 @@ def drop(automaton, aged, partition):  # type: ignore[no-untyped-def]  # noqa: A
 def advance(tables, ages, aged, reported, events, cursor, gaps, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `reading.read_events`.
 
-    Loop invariant: as that of `run_cea.advance`. Runs have moved on by age before an event is read.
+    Loop invariant: as in `run_cea.advance`. Runs have changed states by age before an event is read.
     """
     return read_events((tables, ages), aged, reported, events, cursor, gaps, consume, look, write, drop)

@@ -1,4 +1,4 @@
-"""What is open in `run_aged`, listed and put back: each entry has a union-list or a queue of runs."""
+"""Open runs of `run_aged`, listed and restored: each entry has a union-list or a queue of runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from estero.engine.store.schema import count_written, new
 
 @kernel(Ages, Waiting, INT32S, INT32S, INT64S, INT8S)
 def mark_leading(ages, waiting, runs, state, now, leads):  # type: ignore[no-untyped-def]
-    """Sets leads[i] = 0 where run runs[i], which waits in state[i], is so old that it leads to nothing.
+    """Sets leads[i] = 0 if run runs[i], which waits in state[i], is too old to lead to anything.
 
-    now int64[clocks]: what clocks show.
+    now int64[clocks]: the readings of the clocks.
     """
     for number in range(runs.size):
         there = state[number]
@@ -41,9 +41,9 @@ def mark_leading(ages, waiting, runs, state, now, leads):  # type: ignore[no-unt
 def aged_arrays(
     aged: Aged, ages: Ages, first: NDArray[np.int32], oldest: int, now: NDArray[np.int64] | None
 ) -> tuple[Arrays, NDArray[np.int32]]:
-    """The entries of partitions that begin with `first`, and how many each partition has.
+    """The entries of partitions that begin with `first`, and the number of entries of each partition.
 
-    Runs are left out that can lead to nothing, as far as that is known `now`.
+    Leaves out runs that can lead to nothing, as far as that is known `now`.
     """
     rows, opened = rows_of_lists(aged, "entries", first, oldest)
     state, oldest_run = aged.entries.state[rows], aged.queues.oldest[rows]
@@ -67,7 +67,7 @@ def aged_arrays(
 
 
 def check_aged_runs(arrays: Arrays, opened: NDArray[np.int32], sizes: dict[str, int]) -> None:
-    """Raises ValueError unless arrays are such as `aged_arrays` gives."""
+    """Raises ValueError unless the arrays are of the form returned by `aged_arrays`."""
     check_lists(Aged, "entries", arrays, opened, sizes, least=0)
     listed = arrays["cells.count"]
     waiting = counts(arrays, "waiting.count", listed.size, count_written(Waiting, "waiting", arrays), least=0)
@@ -81,10 +81,10 @@ def check_aged_runs(arrays: Arrays, opened: NDArray[np.int32], sizes: dict[str, 
 
 
 def with_aged_runs(aged: Aged, ages: Ages, arrays: Arrays) -> tuple[Aged, NDArray[np.int32]]:
-    """The pools with such runs in the place of all, and the first entry of each partition.
+    """The pools with such runs in place of all others, and the first entry of each partition.
 
-    Unions of queues are still to be made. Raises ValueError where a queue is in a state where no age counts,
-    or a list in one where it does.
+    Unions of queues are not made yet. Raises ValueError if a queue is in a state where no age matters, or a
+    list in one where it does.
     """
     waiting = arrays["waiting.count"]
     size = waiting.size

@@ -30,9 +30,9 @@ from estero.engine.walk.roots import Roots
 
 
 class ChainRuns(KeyedRuns):
-    """See `KeyedRuns`. Without a window every run that waits is kept.
+    """See `KeyedRuns`. Without a window every waiting run is kept.
 
-    Raises ValueError where a transition has more than `ed_index.MOST_ATTRIBUTES` disequalities.
+    Raises ValueError if a transition has more than `ed_index.MOST_ATTRIBUTES` disequalities.
     """
 
     cursor_kind = run_chain.Cursor
@@ -52,7 +52,7 @@ class ChainRuns(KeyedRuns):
 
     @property
     def size(self) -> int:
-        """How many nodes and entries are held."""
+        """The number of nodes and entries held."""
         return int(self.nodes.size[0] + self.entries.size[0])
 
     @property
@@ -80,7 +80,7 @@ class ChainRuns(KeyedRuns):
         return int(advance_chain(self.tables, self.compact, self.index, self._forgotten, *read))
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`. Nodes that only end are forgotten once they are read, unless they are held."""
+        """See `Runs`. Nodes that only end are dropped once they are read, unless they are held."""
         needed = taken_needs(self._cursor)
         self._ensure_index_capacity(needed["slots"], self.forgotten)
         if held is None:
@@ -93,7 +93,7 @@ class ChainRuns(KeyedRuns):
             self._grow(needed["nodes"], needed["entries"], held or [])
 
     def _drop_forgotten(self) -> None:
-        """Lists go back to the first event that is not forgotten, so what is kept is a suffix."""
+        """Drops what is forgotten. Lists go back to the first event that is not, so the rest is a suffix."""
         first, first_entry = self._first_kept()
         if first == 0:
             return
@@ -110,7 +110,7 @@ class ChainRuns(KeyedRuns):
         return node, int(np.searchsorted(self.entries.node[: self.entries.size[0]], node))
 
     def _grow(self, nodes: int, entries: int, held: Sequence[Roots]) -> None:
-        """Enlarges pools until what is used and what is needed take no more than half of each."""
+        """Enlarges pools until the used and the needed rows take no more than half of each."""
         needed = int(self.nodes.size.sum()) + nodes
         if 2 * needed > self.nodes.mark.size:
             self._grow_nodes(3 * needed, held)
@@ -119,7 +119,7 @@ class ChainRuns(KeyedRuns):
             self.entries = grown(self.entries, rows=3 * needed)
 
     def _grow_nodes(self, rows: int, held: Sequence[Roots]) -> None:
-        """Enlarges the pool of nodes to `rows`; those that only end stay last, renumbered in what is held."""
+        """Enlarges the pool of nodes to `rows`; those that only end stay last, also in held roots."""
         old, ended = self.nodes, int(self.nodes.size[1])
         self.nodes = grown(old, rows=rows)
         for _, field, _ in kept_columns(RunNodes, ""):

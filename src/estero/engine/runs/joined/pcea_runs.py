@@ -21,10 +21,10 @@ from estero.engine.walk.products import Heaps, ProductCounter
 from estero.engine.walk.roots import Roots
 
 _LONG = 64
-"""Rims are long where more nodes on them than this were counted for each product."""
+"""The number of nodes on rims, counted for each product, above which rims are long."""
 
 _COMFORT = 8
-"""Pools grow after each compaction up to this multiple of the first capacity."""
+"""The multiple of the first capacity up to which pools grow after each compaction."""
 
 
 class PceaRuns(KeyedRuns):
@@ -51,7 +51,7 @@ class PceaRuns(KeyedRuns):
 
     @property
     def size(self) -> int:
-        """How many products, nodes and entries are held, in reach or not."""
+        """The number of products, nodes and entries held, in reach or not."""
         return int(self.products.size[0] + self.nodes.size[0] + self.index.used[0])
 
     @property
@@ -60,7 +60,7 @@ class PceaRuns(KeyedRuns):
 
     @property
     def _in_order(self) -> OrderedIndex | None:
-        """What waits with a value; None where nothing does."""
+        """The runs that wait with a value; None if there are none."""
         return self.ordered if self.tables.ordered_steps else None
 
     def idle(self, oldest: int) -> bool:
@@ -97,16 +97,16 @@ class PceaRuns(KeyedRuns):
         self.counter.forget()
 
     def _grow(self, products: int, children: int, nodes: int) -> None:
-        """Enlarges pools until what is used and what is needed take no more than half of each.
+        """Enlarges pools until the used and the needed rows take no more than half of each.
 
         A compaction takes 0.1 ms even if it moves nothing, so that some thousands of events have to share it.
         Measured on a star of 3 atoms in windows of 100 events: 119 ns an event with 4,096 rows, 100 with
-        32,768, 99 with 65,536. But a compaction cuts off what has expired, and makes rims short: where counts
+        32,768, 99 with 65,536. But a compaction removes what has expired, and makes rims short: where counts
         go through long ones (starts in no order, windows of 10,000: 16 µs an event with few rows, 28 with
         many), pools have no more rows than needed.
 
-        Never do fewer children and nodes fit than products: a compaction, which goes through all of them,
-        then pays for itself whichever of them was full.
+        There is always room for at least as many children and nodes as products: so a compaction, which goes
+        through all of them, pays for itself whichever of them was full.
         """
         used, used_children = self.products.size.tolist()
         steps, self._steps = self.counter.steps - self._steps, self.counter.steps
@@ -120,7 +120,7 @@ class PceaRuns(KeyedRuns):
             self.nodes = grown(self.nodes, rows=max(rows, nodes))
 
     def _grown_size(self, size: int, needed: int, comfort: int) -> int:
-        """Without a window compactions free next to nothing, so that there are fewer of them."""
+        """The grown size of a pool: larger without a window, where compactions free next to nothing."""
         least = (2 if self.window is not None else 4) * needed
         if comfort == 1:
             return max(self.capacity, least)

@@ -1,7 +1,7 @@
-"""The loop in which automata that join runs by keys read events; a recognizer adds its pools and steps.
+"""The loop in which automata that join runs by keys read events; each kernel adds its pools and steps.
 
-`take` looks whether a transition fires at an event, `lacks` whether capacity is missing for all that fires,
-and `write` lets the new runs wait and reports those that end. Machine code has them in place of the calls.
+`take` determines whether a transition fires at an event, `lacks` whether capacity is missing for all that
+fire, and `write` stores the new runs and reports those that end. Machine code inlines all three.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from estero.engine.runs.forgotten import first_kept, forget, has_free_slot
 
 
 class Here(NamedTuple):
-    """The event at hand: its place in the batch and its sequence number.
+    """The current event: its place in the batch and its sequence number.
 
-    Nothing before `since` counts in its partition, nothing before `oldest` anywhere.
+    Events before `since` do not count in its partition, events before `oldest` nowhere.
     """
 
     place: int
@@ -29,10 +29,10 @@ class Here(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What fires at an event: transitions, and how many of them end a run.
+    """The transitions that fire at an event, and how many of them end a run.
 
-    `waits` is how often a run waits without a value, `waits_in_order` with one, and `gathered` how many heaps
-    the new products have for children.
+    `waits` counts the runs that will wait without a value, `waits_in_order` those with one, and `gathered`
+    the heaps that the new products have as children.
     """
 
     fires: int
@@ -48,8 +48,8 @@ def read_keyed(  # type: ignore[no-untyped-def]
 ):
     """Reads events from cursor.at on, until DONE, GROW or FULL; resumable with more capacity.
 
-    `compact`, `index` and `ordered` are for the steps alone. `forgotten` is None where no partition forgets;
-    machine code for that leaves out what it asks for. A kernel is this loop with
+    `compact`, `index` and `ordered` are only passed on to the steps. `forgotten` is None if no partition
+    forgets; machine code for that leaves out the code that reads it. A kernel is this loop with
 
     - ``take(tables, compact, index, ordered, fired, events, cursor, here, transition, tally)``: notes in
       `fired` what a transition gathers if it fires; returns DONE, or GROW where capacity is missing to look,
@@ -59,7 +59,7 @@ def read_keyed(  # type: ignore[no-untyped-def]
     - ``write(tables, compact, index, ordered, fired, reported, events, here, tally, most)``: writes what
       fires, with that bound.
 
-    Loop invariant: at the top the indexes have, for each waiting place and key, the runs of all events before
+    Loop invariant: at the top the indexes hold, for each waiting place and key, the runs of all events before
     cursor.at that wait there and started inside the window.
     """
     predicates = tables.first_fired.size - 1
@@ -73,7 +73,7 @@ def read_keyed(  # type: ignore[no-untyped-def]
         if forgotten is not None:
             since = first_kept(forgotten, events.partition, place, oldest)
         here = Here(place, event, oldest, since)
-        zero: Any = np.int64(0)  # an integer of 64 bits from the beginning, not a constant that becomes one
+        zero: Any = np.int64(0)  # an integer of 64 bits from the beginning, not a constant
         tally = Tally(zero, zero, zero, zero, zero)
         for predicate in range(predicates):
             word = events.words[place, predicate // BITS_IN_WORD]
@@ -107,6 +107,6 @@ def read_keyed(  # type: ignore[no-untyped-def]
 
 @step
 def forget_probes(fired):  # type: ignore[no-untyped-def]
-    """Has probes look again: before that, runs may be renumbered."""
+    """Makes probes look again; until then, runs may have been renumbered."""
     for probe in range(fired.probed.size):
         fired.probed[probe] = -1

@@ -1,8 +1,8 @@
 """Recognition by a chain automaton without a window: runs wait in an ED-index (chain-CEA, Algorithm 1).
 
-The paper's run DAG is kept as it says: a *run node* is a configuration, and its neighbourhood is not written
-down but asked for again whenever it is read, by the version of the index, the key and the values at that
-event. An event costs a time that depends on the automaton alone.
+The run DAG is that of the paper: a *run node* is a configuration, and its neighbourhood is not stored but
+looked up whenever it is read, by the version of the index, the key and the values at that event. The time for
+an event depends only on the automaton.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Cursor: Any = cursor_of("forgotten", "need_nodes", "need_entries", "need_slots")
 class ChainStep(NamedTuple):
     """A transition: at an event with bit `predicate` from `source` (None: a run begins) to `target`.
 
-    Key column `left` of the event marked before has to equal column `right` of the event at hand, and of each
-    pair in `unequal` the columns (of the event before, of that at hand) have to differ; NULL does neither. A
-    transition without equalities names a column that is the same and known everywhere.
+    Key column `left` of the event marked before must equal column `right` of the current event, and the
+    columns of each pair in `unequal` (of the event before, of the current one) must differ; NULL satisfies
+    neither. A transition without equalities names a column that is constant and known everywhere.
     """
 
     source: int | None
@@ -48,11 +48,11 @@ class ChainStep(NamedTuple):
 
 @pool
 class ChainTables(NamedTuple):
-    """A chain automaton of t transitions, p predicates, q states, w waiting places, d disequalities at most.
+    """A chain automaton of t transitions, p predicates, q states, w waiting places, at most d disequalities.
 
-    States from which runs go on alike are one, so it is transitions that accept. Those that look with the
-    same columns of the event at hand into one waiting place share one of b *probes*. Runs in a state that are
-    looked for by the same columns share a waiting place.
+    States with the same continuations are merged, so transitions accept, not states. Transitions that look
+    into the same waiting place with the same columns of the current event share one of b *probes*. Runs in a
+    state that are looked up by the same columns share a waiting place.
 
     ============= ===== ======== ===============================================================
     array         dtype shape    meaning
@@ -62,7 +62,7 @@ class ChainTables(NamedTuple):
     target        int32 [t]      state
     probe         int32 [t]      probe, NONE where a run begins
     probe_place   int32 [b]      where the runs before wait
-    probe_key     int32 [b]      key column of the event at hand
+    probe_key     int32 [b]      key column of the current event
     probe_unequal int32 [b, d]   its columns that differ
     first_place   int32 [q + 1]  runs in state q wait at first_place[q] … first_place[q+1]-1
     place_key     int32 [w]      key column of the event that enters the state
@@ -87,12 +87,12 @@ class ChainTables(NamedTuple):
 
     @property
     def values(self) -> int:
-        """How many value columns it reads: disequalities are between keys."""
+        """The number of value columns read: none, since disequalities are between keys."""
         return 0
 
     @property
     def columns(self) -> int:
-        """How many key columns the automaton reads."""
+        """The number of key columns that the automaton reads."""
         read = self.probe_key, self.probe_unequal, self.place_key, self.place_unequal
         return 1 + max(int(columns.max(initial=NONE)) for columns in read)
 
@@ -100,7 +100,7 @@ class ChainTables(NamedTuple):
 def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> ChainTables:
     """The tables of an automaton with `states` states; those in `final` are final.
 
-    Raises ValueError where a state is not below `states`, or where a run begins with a disequality.
+    Raises ValueError if a state is not below `states`, or if a run begins with a disequality.
     """
     for number, step in enumerate(steps):
         if not all(0 <= state < states for state in (step.target, step.source or 0)):
@@ -140,9 +140,9 @@ def chain_tables(states: int, steps: Sequence[ChainStep], final: Sequence[int]) 
 
 
 def _going_on_alike(states: int, steps: Sequence[ChainStep], final: Sequence[int]) -> list[int]:
-    """For each state the number of its block: from states of one block runs go on alike (Moore).
+    """The number of each state's block: the states of a block have the same continuations (Moore).
 
-    The transitions to a state say whether it is final.
+    The transitions to a state tell whether it is final.
     """
     block = [0] * states
     while True:
@@ -162,7 +162,7 @@ _Place = tuple[int, int, tuple[int, ...]]
 
 
 def _probe(step: ChainStep) -> tuple[_Place, int, tuple[int, ...]] | None:
-    """Where a transition looks, as (state, column, columns), and with which columns; pairs in order."""
+    """The place where a transition looks, (state, column, columns), and the columns it compares, sorted."""
     if step.source is None:
         return None
     pairs = sorted(set(step.unequal))
@@ -177,11 +177,11 @@ def _padded(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int32]:
 
 @pool
 class ChainFired(NamedTuple):
-    """Scratch of one step: the transitions that fire int32[t]; what probes have found, for event `probed`.
+    """Scratch of one step: the firing transitions int32[t], and the finds of probes, for event `probed`.
 
     probed int64[b]; top int32[b]: the newest entry that is looked at; head int32[b]: the first one from there
-    on that goes with the event, or NONE. wanted uint64[2, d, 2]: row 1 the values that are looked
-    for or put in, row 0 scratch of the index.
+    on that fits the event, or NONE. wanted uint64[2, d, 2]: row 1 holds the values that are looked for or
+    inserted, row 0 is scratch of the index.
     """
 
     transition: NDArray[np.int32]
@@ -223,7 +223,7 @@ def want(fired, keys, place, unequal, row, width):  # type: ignore[no-untyped-de
 
 @inlined
 def look(tables, sequences, entries, index, fired, events, place, probe, forgotten):  # type: ignore[no-untyped-def]
-    """Writes to `fired` what a probe finds for the event at `place` of the batch."""
+    """Writes to `fired` the find of a probe for the event at `place` of the batch."""
     fired.head[probe] = NONE
     waiting = tables.probe_place[probe]
     width = tables.place_width[waiting]
@@ -240,7 +240,7 @@ def look(tables, sequences, entries, index, fired, events, place, probe, forgott
 
 @inlined
 def new_run_node(tables, nodes, fired, events, place, event, transition, waits):  # type: ignore[no-untyped-def]
-    """A node for a transition that fires, with what its neighbourhood is asked for by."""
+    """Makes a node for a firing transition, with the data by which its neighbourhood is looked up."""
     if waits:
         node = nodes.size[0]
         nodes.size[0] = node + 1
@@ -268,7 +268,7 @@ def new_run_node(tables, nodes, fired, events, place, event, transition, waits):
 
 @inlined
 def let_wait(tables, sequences, entries, index, fired, events, place, event, node, target, oldest, since):  # type: ignore[no-untyped-def]
-    """Puts a node on top of its lists, in all waiting places of its state."""
+    """Puts a node on top of its lists in all waiting places of its state."""
     for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
         width = tables.place_width[waiting]
         key = tables.place_key[waiting]
@@ -283,7 +283,7 @@ def let_wait(tables, sequences, entries, index, fired, events, place, event, nod
 
 @inlined
 def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-def]
-    """In how many waiting places a run that enters `target` will wait."""
+    """The number of waiting places in which a run that enters `target` will wait."""
     waits = 0
     for waiting in range(tables.first_place[target], tables.first_place[target + 1]):
         width = tables.place_width[waiting]
@@ -295,7 +295,7 @@ def places_to_wait(tables, events, place, target):  # type: ignore[no-untyped-de
 
 @inlined
 def take(tables, lists, index, ordered, fired, events, cursor, here, transition, tally):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Notes a transition if it fires; see `read_keyed`. What fires looks at what waited before this event."""
+    """Notes a transition if it fires; see `read_keyed`. It only sees runs of events before this one."""
     _, entries, sequences, _ = lists
     place, event, _, since = here
     fires, ends, waits, waits_in_order, gathered = tally
@@ -317,10 +317,10 @@ def take(tables, lists, index, ordered, fired, events, cursor, here, transition,
 
 @inlined
 def lacks(tables, lists, index, ordered, cursor, tally):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Whether capacity is missing for what fires; see `read_keyed`.
+    """Whether capacity is missing for the firing transitions; see `read_keyed`.
 
-    A transition makes one node, and what waits one entry, and claims a place of the hash index, half of whose
-    places stay free.
+    A transition makes one node; each waiting run makes one entry and claims a place of the hash index, half
+    of whose places stay free.
     """
     nodes, entries, _, _ = lists
     if (
@@ -337,7 +337,7 @@ def lacks(tables, lists, index, ordered, cursor, tally):  # type: ignore[no-unty
 
 @inlined
 def write(tables, lists, index, ordered, fired, reported, events, here, tally, most):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Makes the nodes of what fires and reports them, and then lets them wait; see `read_keyed`."""
+    """Makes and reports the nodes of the firing transitions, and then lets them wait; see `read_keyed`."""
     nodes, entries, sequences, _ = lists
     place, event, oldest, since = here
     nodes_before = nodes.size[0] + nodes.size[1]

@@ -1,10 +1,10 @@
 """Recognition by a parallelised automaton: runs wait in heaps, by their keys (PCEA, Algorithm 1).
 
-The paper's look-up table has an entry for each (transition, source, key). Those that wait in one state
-with one key expression hold the same, so here they share a *waiting place*.
+The paper's look-up table has an entry for each (transition, source, key). Runs that wait in one state with
+one key expression have the same entry, so here they share a *waiting place*.
 
-Beyond the paper, a source may compare a value of the run's last event with one of the event at hand, by
-order. What waits for that is in an ordered index and not in the look-up table.
+Beyond the paper, a source may compare a value of the run's last event with one of the current event, by
+order. Such runs wait in an ordered index and not in the look-up table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Cursor: Any = cursor_of(
 """`forgotten` is the first event that counts."""
 
 OPERATORS = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "!=": NOT_EQUAL}
-"""How the value of a run that waits may have to compare with the value of the event at hand."""
+"""The operators for comparing the value of a waiting run with a value of the current event."""
 
 RANGES = {
     ">= <=": BETWEEN,
@@ -55,14 +55,15 @@ RANGES = {
     ">= <": BETWEEN + BELOW_HIGH,
     "> <": BETWEEN + ABOVE_LOW + BELOW_HIGH,
 }
-"""How it may have to compare with two values of the event at hand, the first and the second."""
+"""The operators for comparing it with two values of the current event, the lower and the upper."""
 
 
 @pool
 class PceaTables(NamedTuple):
     """A parallelised automaton of t transitions, s sources in all, p predicates, q states, w waiting places.
 
-    Sources that look with the same columns of the event at hand into one waiting place are one of d *probes*.
+    Sources that look into the same waiting place with the same columns of the current event share one of d
+    *probes*.
 
     ============== ===== ======== ==============================================================
     array          dtype shape    meaning
@@ -74,15 +75,15 @@ class PceaTables(NamedTuple):
     source_probe   int32 [s]      probe
     probe_place    int32 [d]      where the gathered runs wait
     probe_key      int32 [d]      key column of the event at hand
-    probe_order    int32 [d]      how the waiting value has to compare, LESS …; NONE: it is not asked
-    probe_value    int32 [d]      value column of the event at hand, or NONE
+    probe_order    int32 [d]      how the waiting value has to compare, LESS …; NONE: it need not
+    probe_value    int32 [d]      value column of the current event, or NONE
     probe_upper    int32 [d]      that of the upper end of a range, else the same
     first_place    int32 [q + 1]  runs in state q wait at first_place[q] … first_place[q+1]-1
     first_ordered  int32 [q]      of these, from here on with a value
     place_key      int32 [w]      key column of the event that enters the state
     place_value    int32 [w]      its value column, or NONE
     final          int8  [q]      whether the state is final
-    ordered_steps  int            insertions with a value and queries for one that an event makes at most
+    ordered_steps  int            the most insertions with a value and queries for one that an event makes
     ============== ===== ======== ==============================================================
     """
 
@@ -105,20 +106,20 @@ class PceaTables(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """How many key columns the automaton reads."""
+        """The number of key columns that the automaton reads."""
         return 1 + max(int(columns.max(initial=NONE)) for columns in (self.probe_key, self.place_key))
 
     @property
     def values(self) -> int:
-        """How many value columns it reads."""
+        """The number of value columns that the automaton reads."""
         asked = self.probe_value, self.probe_upper, self.place_value
         return 1 + max(int(columns.max(initial=NONE)) for columns in asked)
 
 
 Source = tuple[int, int, int] | tuple[int, int, int, str, int, int] | tuple[int, int, int, str, int, int, int]
-"""What a transition gathers: a run in a state, by (state, key column of the event that entered it, key
-column of the event at hand); and by order (…, operator, value column of the event that entered it, value
-column of the event at hand); of RANGES with one more value column of the event at hand. NULLs are in no
+"""The runs that a transition gathers: those in a state, as (state, key column of the event that entered it,
+key column of the current event); with an order also (…, operator, value column of the event that entered it,
+value column of the current event), and for RANGES one more value column of the current event. NULL is in no
 order."""
 
 
@@ -135,7 +136,7 @@ class Transition(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where runs wait. Those without a value come first of their state."""
+    """A place where runs wait. Places without a value come first in their state."""
 
     state: int
     value: int
@@ -143,7 +144,7 @@ class _Place(NamedTuple):
 
 
 class _Probe(NamedTuple):
-    """How an event looks where runs wait."""
+    """The way in which an event looks up waiting runs."""
 
     place: int
     key: int
@@ -153,7 +154,7 @@ class _Probe(NamedTuple):
 
 
 def _parts(source: Source) -> tuple[_Place, tuple[int, int, int, int]]:
-    """Where the runs of a source wait, and what is left for its probe: key, order and two values."""
+    """The place where the runs of a source wait, and the rest, for its probe: key, order and two values."""
     if len(source) == 3:
         state, left, right = source
         return _Place(state, NONE, left), (right, NONE, NONE, NONE)
@@ -167,8 +168,8 @@ def _parts(source: Source) -> tuple[_Place, tuple[int, int, int, int]]:
 def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[int]) -> PceaTables:
     """The tables of an automaton with `states` states; those in `final` are final.
 
-    Raises ValueError where a transition gathers one state twice, a state is not below `states` or an
-    operator is none of OPERATORS, or of RANGES.
+    Raises ValueError if a transition gathers one state twice, a state is not below `states`, or an operator
+    is none of OPERATORS or RANGES.
     """
     for number, transition in enumerate(transitions):
         _check(number, transition, states)
@@ -208,7 +209,7 @@ def pcea_tables(states: int, transitions: Sequence[Transition], final: Sequence[
 
 
 def _check(number: int, transition: Transition, states: int) -> None:
-    """Raises ValueError where a transition is not one of such an automaton."""
+    """Raises ValueError unless a transition is one of such an automaton."""
     gathered = [source[0] for source in transition.sources]
     if len(set(gathered)) != len(gathered):
         raise ValueError(f"transition {number} gathers a state twice: {gathered}")
@@ -221,17 +222,17 @@ def _check(number: int, transition: Transition, states: int) -> None:
 
 
 def firsts(groups: Sequence[int], count: int) -> NDArray[np.int32]:
-    """Where each of the groups 0 … count - 1 begins among ascending group numbers, and their end."""
+    """The first place of each group 0 … count - 1 among ascending group numbers, and their end."""
     return np.searchsorted(groups, np.arange(count + 1)).astype(np.int32)
 
 
 @pool
 class Fired(NamedTuple):
-    """Scratch of one step: what fires, its max_start, the heaps it gathers; probes; of a meld and a query.
+    """Scratch of one step: firing transitions, their max_start and heaps; probes; of a meld and a query.
 
-    transition int32[t], start int64[t], first int32[t + 1], heap int32[s]. What a probe has found, heap
-    (NONE: nothing) and max_start, is that of event `probed`: int64[d], int32[d], int64[d]. path int32[64],
-    pieces int64[PIECES].
+    transition int32[t], start int64[t], first int32[t + 1], heap int32[s]. The find of a probe, heap (NONE:
+    nothing) and max_start, is for event `probed`: int64[d], int32[d], int64[d]. path int32[64], pieces
+    int64[PIECES].
     """
 
     transition: NDArray[np.int32]
@@ -263,7 +264,7 @@ def new_fired(tables: PceaTables) -> Fired:
 
 @inlined
 def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no-untyped-def]
-    """Notes what waits for the event at `place` of the batch where a probe looks."""
+    """Notes the runs that wait for the event at `place` of the batch where a probe looks."""
     key = tables.probe_key[probe]
     fired.probe_heap[probe] = NONE
     if events.known[place, key]:
@@ -275,7 +276,7 @@ def look(tables, index, fired, events, place, probe, oldest):  # type: ignore[no
 
 @step
 def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest, most):  # type: ignore[no-untyped-def]
-    """Notes what waits for the event at `place` of the batch, with a value, where a probe looks.
+    """Notes the runs that wait for the event at `place` of the batch with a value where a probe looks.
 
     Needs capacity for `most` heap nodes.
     """
@@ -306,7 +307,7 @@ def look_in_order(tables, nodes, ordered, fired, events, place, probe, oldest, m
 
 @step
 def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, event, oldest):  # type: ignore[no-untyped-def]
-    """Lets a product, which is `alone` in its heap, wait with the value of the event at `place`."""
+    """Lets a product, whose heap node `alone` holds it alone, wait with the value of the event at `place`."""
     key = tables.place_key[waiting]
     insert(
         ordered,
@@ -324,9 +325,9 @@ def wait_in_order(tables, nodes, ordered, fired, events, place, waiting, alone, 
 
 @inlined
 def take(tables, heaps, index, ordered, fired, events, cursor, here, transition, tally):  # type: ignore[no-untyped-def]
-    """Notes what a transition gathers if it fires; see `read_keyed`.
+    """Notes the runs that a transition gathers if it fires; see `read_keyed`.
 
-    Queries of the ordered index make heap nodes, and make them again when the event is tried again.
+    Queries of the ordered index make heap nodes, and make them again if the event is retried.
     """
     _, nodes = heaps
     place, event, _, since = here
@@ -370,12 +371,12 @@ def take(tables, heaps, index, ordered, fired, events, cursor, here, transition,
 
 @inlined
 def lacks(tables, heaps, index, ordered, cursor, tally):  # type: ignore[no-untyped-def]
-    """Whether capacity is missing for what fires; see `read_keyed`.
+    """Whether capacity is missing for the firing transitions; see `read_keyed`.
 
-    A transition makes one product, with a child for each heap that it gathers. What waits without a value
-    claims a place of the hash index, half of whose places stay free, and makes SPINE heap nodes, among them
-    that in which its product is alone. What waits with a value takes what the ordered index says, and that
-    node for each product.
+    A transition makes one product, with a child for each heap that it gathers. A run that waits without a
+    value claims a place of the hash index, half of whose places stay free, and makes SPINE heap nodes, among
+    them the one that holds its product alone. A run that waits with a value takes as many as the ordered
+    index states, and that node for each product.
     """
     products, nodes = heaps
     most = SPINE * tally.waits
@@ -403,7 +404,7 @@ def lacks(tables, heaps, index, ordered, cursor, tally):  # type: ignore[no-unty
 
 @inlined
 def let_wait(tables, nodes, index, fired, events, here, target, product, start):  # type: ignore[no-untyped-def]
-    """Lets a product wait without a value; the heap node that holds it alone, or NONE."""
+    """Lets a product wait without a value; returns the heap node that holds it alone, or NONE."""
     place, _, oldest, since = here
     alone = NONE
     for spot in range(tables.first_place[target], tables.first_ordered[target]):
@@ -428,7 +429,7 @@ def let_wait(tables, nodes, index, fired, events, here, target, product, start):
 
 @inlined
 def write(tables, heaps, index, ordered, fired, reported, events, here, tally, most):  # type: ignore[no-untyped-def]
-    """Makes the products of what fires, lets them wait and reports them; see `read_keyed`."""
+    """Makes the products of firing transitions, lets them wait and reports them; see `read_keyed`."""
     products, nodes = heaps
     place, event, oldest, since = here
     products_before = products.size[0]
@@ -483,10 +484,10 @@ def write(tables, heaps, index, ordered, fired, reported, events, here, tally, m
 def advance_pcea(tables, heaps, index, ordered, forgotten, fired, reported, events, cursor, consume):  # type: ignore[no-untyped-def]
     """Reads events; see `read_keyed`.
 
-    `heaps` are `walk.products.Heaps`. `ordered` is None where the automaton never asks for an order: machine
-    code for that leaves out what follows `ordered is not None`. Measured, with the orders in it and never
-    asked for: 5 to 10 % slower. What is gathered starts at or after `since`; indexes of all partitions only
-    let go of what is before `oldest`.
+    `heaps` are `walk.products.Heaps`. `ordered` is None if the automaton never compares by order: machine
+    code for that leaves out the code after `ordered is not None`, which made it 5 to 10 % slower even where
+    it was never reached. Gathered runs start at or after `since`; indexes of all partitions only drop runs
+    before `oldest`.
     """
     return read_keyed(
         tables, heaps, index, ordered, forgotten, fired, reported, events, cursor, consume, take, lacks, write

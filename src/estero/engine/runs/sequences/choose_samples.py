@@ -1,10 +1,10 @@
-"""Several samples of a key: those that an event completes, chosen among the first events of each condition.
+"""Further samples of a key: those that an event completes, chosen among the first events of each condition.
 
-Samples that one event completes are given in the order of the event of the first condition, of the second,
-and so on. With c conditions and n samples no sample has an event that comes after the first n + c - 2 of its
-condition, unless it completes it. Instead of such an event it could have n earlier ones, as c - 2 others are
-in it beside the one that completes it; each makes a sample that comes before. So a key holds c (n + c - 2)
-events at most.
+Samples that one event completes are reported in the order of the event of the first condition, then of the
+second, and so on. With c conditions and n samples, no sample has an event that comes after the first n + c -
+2 of its condition, unless that event completes it: instead of such an event it could have n earlier ones, as
+c - 2 others are in it besides the one that completes it, and each of these makes a sample that comes before.
+So a key holds c (n + c - 2) events at most.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from estero.engine.store.schema import EVENTS, counters, data, derived, ref
 
 @pool
 class KeptEvents(NamedTuple):
-    """The events that further samples are chosen among, in a list for each key; size[0] are in use.
+    """The events from which further samples are chosen, in a list for each key; size[0] are in use.
 
     row int32: that of the key among the matchings; satisfied int64: the conditions of the event, as bits;
     next int32: the next event of the key, or NONE.
@@ -36,7 +36,7 @@ class KeptEvents(NamedTuple):
 
 @pool
 class KeptLists(NamedTuple):
-    """For each key the list of its events: first, last int32[rows], or NONE.
+    """The list of events of each key: first, last int32[rows], or NONE.
 
     held int64[rows, c]: how many of them satisfy each condition.
     """
@@ -48,11 +48,11 @@ class KeptLists(NamedTuple):
 
 @pool
 class Choice(NamedTuple):
-    """What a sample is chosen from, and how far that is: scratch for c conditions and e events.
+    """The events from which a sample is chosen, and the choice so far: scratch for c conditions and e events.
 
-    event, satisfied int64[e]: the events of a key in order, the one at hand behind them. Places among these:
-    at int64[c], those that are chosen; tried int64[c], those that the conditions after them may have. And
-    sample int64[c]: the events of a sample; parent, queue int64[c]: of one search.
+    event, satisfied int64[e]: the events of a key in order, followed by the current one. Places among these:
+    at int64[c], those that are chosen; tried int64[c], those that the later conditions may have. And sample
+    int64[c]: the events of a sample; parent, queue int64[c]: those of one search.
     """
 
     event: NDArray[np.int64]
@@ -66,7 +66,7 @@ class Choice(NamedTuple):
 
 @inlined
 def begin_list(lists, row):  # type: ignore[no-untyped-def]
-    """A new key has no events."""
+    """Makes the empty list of a new key."""
     lists.first[row] = NONE
     lists.last[row] = NONE
     for condition in range(lists.held.shape[1]):
@@ -100,7 +100,7 @@ def keep(lists, kept, most, row, event, satisfied):  # type: ignore[no-untyped-d
 
 @step
 def gathered(choice, lists, kept, row, event, satisfied):  # type: ignore[no-untyped-def]
-    """How many events a sample may have: those of a key and the one at hand; nothing is chosen yet."""
+    """Gathers the events that a sample may have, those of a key and the current one; returns how many."""
     count = np.int64(0)
     node = np.int64(lists.first[row])
     while node != NONE:
@@ -116,10 +116,10 @@ def gathered(choice, lists, kept, row, event, satisfied):  # type: ignore[no-unt
 
 @step
 def chosen_next(choice, count, level):  # type: ignore[no-untyped-def]
-    """Whether there is one more sample behind what is chosen, and it is `choice.sample`.
+    """Whether there is one more sample after the chosen one; it is put into `choice.sample`.
 
-    `level` is 0 at first, and that of the last condition afterwards. The last of the events is in it.
-    Invariant: what is chosen at the conditions before `level` can be completed, so no choice is in vain.
+    `level` is 0 at first, and that of the last condition afterwards. The last of the events is part of it.
+    Invariant: the choices for the conditions before `level` can be completed, so no choice is in vain.
     """
     conditions = choice.at.size
     while level >= 0:
@@ -141,7 +141,7 @@ def chosen_next(choice, count, level):  # type: ignore[no-untyped-def]
 
 @step
 def following(choice, count, level):  # type: ignore[no-untyped-def]
-    """The next event for the condition `level` that is not chosen for one before it, or NONE."""
+    """The next event for the condition `level` that is not chosen for an earlier one, or NONE."""
     for place in range(choice.at[level] + 1, count):
         if (choice.satisfied[place] >> level) & 1 != 0:
             is_free = True
@@ -155,7 +155,7 @@ def following(choice, count, level):  # type: ignore[no-untyped-def]
 
 @step
 def can_be_completed(choice, count, level):  # type: ignore[no-untyped-def]
-    """Whether the conditions from `level` on can have events, all different, and the last event be among all.
+    """Whether the conditions from `level` on can have distinct events, with the last event among all.
 
     A matching of these conditions is enough: if the last event satisfies one of them, another matching has
     that event, too, and still all conditions (Mendelsohn and Dulmage).
@@ -175,7 +175,7 @@ def can_be_completed(choice, count, level):  # type: ignore[no-untyped-def]
 
 @step
 def provided(choice, count, level, condition):  # type: ignore[no-untyped-def]
-    """Whether one more condition has an event now, by an augmenting path through those from `level` on."""
+    """Whether one more condition can get an event, by an augmenting path through those from `level` on."""
     seen = np.int64(1) << condition
     choice.queue[0] = condition
     choice.parent[condition] = NONE
@@ -204,7 +204,7 @@ def provided(choice, count, level, condition):  # type: ignore[no-untyped-def]
 
 @step
 def hand_on(choice, here, place):  # type: ignore[no-untyped-def]
-    """Gives a condition a free event, its own to that from which it was reached, and so on."""
+    """Gives a condition a free event, its previous event to the condition it was reached from, and so on."""
     while here != NONE:
         before = choice.tried[here]
         choice.tried[here] = place

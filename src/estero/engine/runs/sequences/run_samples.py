@@ -1,10 +1,10 @@
-"""Samples: of each key one event for each condition, all different, in whatever order they come (EQL).
+"""Samples: for each key one event for each condition, all distinct, in any order (EQL).
 
-For each key it is known which events satisfy as many conditions as possible, one each: a matching. An event
-that comes makes it greater by an augmenting path, or never will: what can be matched is a matroid. So each
-key holds an event for each condition at most. Where it is to have more samples than one, it holds those that
-further ones are chosen among, too (`choose_samples`); each event that satisfies a condition completes one
-then, as it can take the place of another one in the matching.
+For each key a matching is kept: events that satisfy as many conditions as possible, one each. A new event
+enlarges it by an augmenting path, or never will: what can be matched is a matroid. So each key holds at most
+an event for each condition. If it is to have more than one sample, it also holds the events from which
+further ones are chosen (`choose_samples`); then each event that satisfies a condition completes one, as it
+can take the place of another one in the matching.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from estero.engine.store.tecs import output
 Cursor: Any = cursor_of("need_nodes", "need_entries", "need_matchings", "need_kept")
 
 MOST_CONDITIONS = 63
-"""The conditions that an event satisfies are the bits of a number."""
+"""The most conditions: those that an event satisfies are the bits of a number."""
 
 COMPLETE = -1
-"""In place of the number of matched conditions: the key has all its samples."""
+"""Stands for the number of matched conditions of a key that has all its samples."""
 
 
 @pool
 class SampleTables(NamedTuple):
-    """c conditions: the predicate and the key column of each, bit, key int64[c]; the scratch of one search.
+    """The conditions: predicate and key column of each, bit, key int64[c]; and the scratch of one search.
 
-    most: how many samples a key has at most. parent int64[c]: the condition from which one was reached, NONE
-    from the event at hand; queue int64[c].
+    most: the number of samples of a key; parent int64[c]: the condition from which one was reached, NONE from
+    the current event; queue int64[c].
     """
 
     bit: NDArray[np.int64]
@@ -59,9 +59,9 @@ class SampleTables(NamedTuple):
 class Matchings(NamedTuple):
     """For each key its matching; size[0] are in use.
 
-    event int64[rows, c]: that of each condition, or NONE; satisfied int64[rows, c]: the conditions that this
-    event satisfies, as bits; matched int64[rows]: how many conditions have an event, and if all have one, how
-    many samples there are beside; or COMPLETE.
+    event int64[rows, c]: the event of each condition, or NONE; satisfied int64[rows, c]: the conditions that
+    this event satisfies, as bits; matched int64[rows]: the number of conditions with an event, plus that of
+    further samples once all have one; or COMPLETE.
     """
 
     event: Grid[np.int64] = ref(EVENTS, NONE, axes=("conditions",))
@@ -86,7 +86,7 @@ def satisfied_with(tables, events, place, one, two):  # type: ignore[no-untyped-
 
 @step
 def matching_of(index, matchings, lists, most, one, two):  # type: ignore[no-untyped-def]
-    """The row of a key, made if there is none."""
+    """The row of a key, which is made if there is none."""
     entry = find(index, 0, one, two)
     if entry != FREE:
         return heap_of(index, entry)
@@ -104,7 +104,7 @@ def matching_of(index, matchings, lists, most, one, two):  # type: ignore[no-unt
 
 @step
 def augmented(tables, matchings, row, event, satisfied):  # type: ignore[no-untyped-def]
-    """Whether one more condition has an event now, as there is another `event` that satisfies some."""
+    """Extends the matching by a further `event` that satisfies some conditions; returns whether it can."""
     conditions = tables.bit.size
     seen = satisfied
     first = np.int64(0)
@@ -131,7 +131,7 @@ def augmented(tables, matchings, row, event, satisfied):  # type: ignore[no-unty
 
 @step
 def give(tables, matchings, row, free, event, satisfied):  # type: ignore[no-untyped-def]
-    """Gives a free condition the event of that from which it was reached, and so on to the event at hand."""
+    """Gives a free condition the event of the one it was reached from, and so on to the current event."""
     here = free
     while tables.parent[here] != NONE:
         before = tables.parent[here]
@@ -145,7 +145,7 @@ def give(tables, matchings, row, free, event, satisfied):  # type: ignore[no-unt
 
 @step
 def report_sample(arena, sample, reported, event):  # type: ignore[no-untyped-def]
-    """Reports a sample, the events of the conditions, in the order of these events."""
+    """Reports a sample, the events of the conditions, in stream order."""
     rest = np.int64(NONE)
     before = np.int64(NONE)
     for _ in range(sample.size):
@@ -170,7 +170,7 @@ def complete(arena, matchings, choice, row, reported, event):  # type: ignore[no
 
 @step
 def complete_further(tables, arena, matchings, lists, kept, choice, row, reported, event, satisfied):  # type: ignore[no-untyped-def]
-    """Reports the samples of a key that an event completes, in order, without that of its matching."""
+    """Reports the samples of a key that an event completes, in order, except that of its matching."""
     conditions = tables.bit.size
     count = gathered(choice, lists, kept, row, event, satisfied)
     level = np.int64(0)
@@ -187,7 +187,7 @@ def complete_further(tables, arena, matchings, lists, kept, choice, row, reporte
 
 @step
 def take_event(tables, arena, matchings, lists, kept, choice, row, reported, event, satisfied):  # type: ignore[no-untyped-def]
-    """Makes the matching of a key greater, or reports the samples that an event completes."""
+    """Extends the matching of a key, or reports the samples that an event completes."""
     conditions = tables.bit.size
     if matchings.matched[row] < conditions:
         grows = augmented(tables, matchings, row, event, satisfied)
@@ -209,9 +209,9 @@ def take_event(tables, arena, matchings, lists, kept, choice, row, reported, eve
 def advance_samples(tables, arena, index, matchings, lists, kept, choice, events, reported, cursor):  # type: ignore[no-untyped-def]
     """Reads events from cursor.at on, until DONE, GROW or FULL.
 
-    With each of its keys at each condition an event makes one matching and tables.most samples at most.
-    Invariant: at the top each key has a greatest matching of the events before cursor.at, or all its samples
-    that these complete are reported.
+    For each of its keys and each condition an event makes one matching and at most tables.most samples.
+    Invariant: at the top each key has a greatest matching of the events before cursor.at, or all the samples
+    that they complete have been reported.
     """
     conditions = tables.bit.size
     while cursor.at < cursor.last:

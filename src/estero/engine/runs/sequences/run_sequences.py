@@ -1,12 +1,13 @@
 """Sequences with one candidate for each key and stage, as EQL has them (docs/semantics.md).
 
-A *candidate* is a run that has come to a stage: the newest one of a key is an entry of a hash index, (stage,
-key) → node of the compact set. An event takes the candidate of the stage before, and is the candidate of its
-own. So an event costs the look-ups of the stages that it satisfies, whatever waits.
+A *candidate* is a run that has reached a stage: the newest one of a key is an entry of a hash index, (stage,
+key) → node of the compact set. An event extends the candidate of the stage before, and becomes the candidate
+of its own stage. So an event costs the look-ups of the stages that it satisfies, however many candidates
+wait.
 
-An event may also be one that must be missing. In a gap it drops the candidate of the stage before. In front
-it is a *mark*: the last such event of each key, which a candidate carries with it. Behind the last stage
-results are *pending*, in order of their ends, until such an event drops them or the window has passed.
+An event may also be one that must be missing. In a gap it drops the candidate of the stage before. Before the
+first stage it is a *mark*: the last such event of each key, which a candidate carries with it. After the last
+stage, results are *pending*, in order of their ends, until such an event drops them or the window has passed.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from estero.engine.store.schema import EVENTS, ROWS, counters, data, earlier, re
 from estero.engine.store.tecs import output
 
 Cursor: Any = cursor_of("decided", "need_nodes", "need_entries", "need_marks", "need_pending")
-"""What starts before event `decided` has all the ends that it gets."""
+"""Starts before event `decided` have got all their ends."""
 
 PENDING, LEADING, LEADS = range(3)
-"""Places in the index of marks.
+"""The places in the index of marks.
 
-The newest pending result of a key, as a row; the last event of the key that must be missing in front; and
-LEADS + stage: that of the candidate at the stage. The last two have no row."""
+The newest pending result of a key, as a row; the last event of the key that must be missing before the first
+stage; and LEADS + stage: that of the candidate at the stage. The last two have no row."""
 
 WAITS, KEPT, DROPPED = range(3)
 """The states of pending results."""
 
 _TAKEN: Final = -1
-"""The START of an entry that holds nothing any more."""
+"""The START of an entry that no longer holds anything."""
 
 
 @pool
 class SequenceTables(NamedTuple):
-    """A sequence of s stages that are not missing, and g conditions on the gaps between them.
+    """A sequence of s stages that must be present, and g conditions on the gaps between them.
 
     ============ ===== ===== =================================================================
     array        dtype shape meaning
@@ -53,9 +54,9 @@ class SequenceTables(NamedTuple):
     gap_stage    int64 [g]   the stage before the gap
     gap_bit      int64 [g]   predicate and key column of what must be missing there
     gap_key      int64 [g]
-    leading_bit  int64 [·]   the same in front of the first stage
+    leading_bit  int64 [·]   the same before the first stage
     leading_key  int64 [·]
-    trailing_bit int64 [·]   and behind the last one
+    trailing_bit int64 [·]   and after the last one
     trailing_key int64 [·]
     until_bit    int64 [·]   what drops all candidates of its key
     until_key    int64 [·]
@@ -93,13 +94,13 @@ class SequenceEvents(NamedTuple):
 
 @pool
 class Pending(NamedTuple):
-    """Results in order of their ends: size[0] in all, the first size[1] given or dropped.
+    """Results in order of their ends: size[0] in all, the first size[1] reported or dropped.
 
     ===== ====== ========= ===================================================================
     array dtype  shape     meaning
     ===== ====== ========= ===================================================================
     root  int32  [rows]    the last node of the result
-    limit int64  [rows]    it is kept when this event has left the window, NONE if it is sure
+    limit int64  [rows]    it is kept once this event has left the window, NONE if it is certain
     state int32  [rows]    WAITS, KEPT or DROPPED
     next  int32  [rows]    the one before it with the same key that waits, or NONE
     key   uint64 [rows, 2] its key
@@ -123,14 +124,14 @@ def satisfies(events, place, bit):  # type: ignore[no-untyped-def]
 
 @inlined
 def lead_of(marks, place, one, two):  # type: ignore[no-untyped-def]
-    """The event that is marked for a key, or NONE."""
+    """The marked event of a key, or NONE."""
     entry = find(marks, place, one, two)
     return np.int64(NONE) if entry == FREE else marks.entries[entry, START]
 
 
 @inlined
 def set_lead(marks, place, one, two, lead, oldest):  # type: ignore[no-untyped-def]
-    """Marks event `lead` for a key, or none where that has left the window."""
+    """Marks event `lead` for a key, or none if it has left the window."""
     if lead >= oldest:
         entry = claim(marks, place, one, two, oldest)
         put(marks, entry, place, 0, lead)
@@ -142,7 +143,7 @@ def set_lead(marks, place, one, two, lead, oldest):  # type: ignore[no-untyped-d
 
 @inlined
 def newest_pending(arena, marks, pending, one, two):  # type: ignore[no-untyped-def]
-    """The newest result of a key that is pending, or NONE; an entry may be of a row that is given."""
+    """The newest pending result of a key, or NONE; an entry may refer to a reported row."""
     entry = find(marks, PENDING, one, two)
     if entry == FREE:
         return np.int64(NONE)
@@ -160,7 +161,7 @@ def newest_pending(arena, marks, pending, one, two):  # type: ignore[no-untyped-
 
 @step
 def enlist(arena, marks, pending, row, oldest):  # type: ignore[no-untyped-def]
-    """Puts a pending result in front of those of its key."""
+    """Links a pending result before the others of its key."""
     one = pending.key[row, 0]
     two = pending.key[row, 1]
     pending.next[row] = newest_pending(arena, marks, pending, one, two)
@@ -170,7 +171,7 @@ def enlist(arena, marks, pending, row, oldest):  # type: ignore[no-untyped-def]
 
 @step
 def append(arena, marks, pending, root, limit, one, two, oldest):  # type: ignore[no-untyped-def]
-    """A result that waits until event `limit` has left the window; NONE: for those before it alone."""
+    """Appends a result that waits until event `limit` has left the window; NONE: only for earlier results."""
     row = pending.size[0]
     pending.root[row] = root
     pending.limit[row] = limit
@@ -185,9 +186,9 @@ def append(arena, marks, pending, root, limit, one, two, oldest):  # type: ignor
 
 @step
 def drop_pending(arena, marks, pending, event, one, two, oldest):  # type: ignore[no-untyped-def]
-    """Drops what is pending for a key and ends before `event`, which must be missing behind it.
+    """Drops the pending results of a key that end before `event`, which must not follow them.
 
-    What an event decides is decided: only the first one behind a result counts, as it is the nearest.
+    The decision of an event is final: only the first one after a result counts, as it is the nearest.
     """
     row = newest_pending(arena, marks, pending, one, two)
     if row == NONE:
@@ -207,7 +208,7 @@ def drop_pending(arena, marks, pending, event, one, two, oldest):  # type: ignor
 
 @inlined
 def release(arena, pending, reported, until):  # type: ignore[no-untyped-def]
-    """Reports in order what is decided where windows begin at event `until`; FULL where not all fits."""
+    """Reports in order the results decided if windows begin at event `until`; FULL if not all fit."""
     row = pending.size[1]
     while row < pending.size[0]:
         if pending.state[row] == WAITS and pending.limit[row] >= until:
@@ -228,7 +229,7 @@ def release(arena, pending, reported, until):  # type: ignore[no-untyped-def]
 
 @inlined
 def take(tables, index, marks, stage, one, two, oldest):  # type: ignore[no-untyped-def]
-    """What an event at a stage goes on from: whether it may, the candidate's node, and what led it."""
+    """The candidate that an event at a stage extends: whether there is one, its node, and its mark."""
     if stage == 0:
         lead = lead_of(marks, LEADING, one, two) if tables.leading_bit.size > 0 else np.int64(NONE)
         return True, np.int64(NONE), lead
@@ -242,7 +243,7 @@ def take(tables, index, marks, stage, one, two, oldest):  # type: ignore[no-unty
 
 @inlined
 def go_on(tables, arena, index, marks, pending, reported, event, stage, one, two, oldest):  # type: ignore[no-untyped-def]
-    """An event at a stage: takes a candidate, and is one, or completes it."""
+    """Processes an event at a stage: it extends a candidate, and becomes one or completes it."""
     may, rest, lead = take(tables, index, marks, stage, one, two, oldest)
     if not may:
         return
@@ -267,7 +268,7 @@ def go_on(tables, arena, index, marks, pending, reported, event, stage, one, two
 
 @inlined
 def drop(tables, arena, index, marks, pending, events, place, event, oldest):  # type: ignore[no-untyped-def]
-    """What an event drops that must be missing, or that ends all candidates; and what it marks."""
+    """Processes an event that must be missing or that ends all candidates: drops these, or marks it."""
     for number in range(tables.until_bit.size):
         if satisfies(events, place, tables.until_bit[number]):
             drop_candidates(tables, index, events, place, tables.until_key[number])
@@ -303,7 +304,7 @@ def drop_candidates(tables, index, events, place, column):  # type: ignore[no-un
 
 @step
 def drop_before_gap(tables, arena, index, events, place, event, number, oldest):  # type: ignore[no-untyped-def]
-    """Drops the candidates before a gap for the keys of an event, but for what is this event."""
+    """Drops the candidates before a gap for the keys of an event, except those that end with this event."""
     column = tables.gap_key[number]
     for row in range(events.row[place, 0], events.row[place, 1]):
         if events.known[row, column]:
@@ -316,11 +317,10 @@ def drop_before_gap(tables, arena, index, events, place, event, number, oldest):
 
 @inlined
 def lacks(tables, arena, index, marks, pending, cursor, rows):  # type: ignore[no-untyped-def]
-    """Whether capacity is missing for an event with so many keys.
+    """Whether capacity is missing for an event with that many keys.
 
-    With each of them it makes a node and claims an entry at each stage at most, completes one result, and
-    marks one event for each stage, one for those to come and one list of results. Half of each index stays
-    free.
+    For each key it makes a node and claims an entry at each stage at most, completes one result, and marks
+    one event for each stage, one for those to come and one list of results. Half of each index stays free.
     """
     most = tables.bit.size * rows
     most_marks = (tables.bit.size + 2) * rows
@@ -340,10 +340,10 @@ def lacks(tables, arena, index, marks, pending, cursor, rows):  # type: ignore[n
 
 @kernel(SequenceTables, Arena, HashIndex, HashIndex, Pending, SequenceEvents, Reported, Cursor)
 def advance_sequences(tables, arena, index, marks, pending, events, reported, cursor):  # type: ignore[no-untyped-def]
-    """Reads events from cursor.at on, until DONE, GROW or FULL; what is decided is reported before each.
+    """Reads events from cursor.at on, until DONE, GROW or FULL; decided results are reported before each.
 
     Invariant: at the top, `index` holds the newest candidate of each stage and key that the events before
-    cursor.at leave, and `pending` all results of theirs; none of them is reported yet.
+    cursor.at leave, and `pending` all their results that are not reported yet.
     """
     while True:
         at_end = cursor.at >= cursor.last
@@ -379,7 +379,7 @@ def advance_sequences(tables, arena, index, marks, pending, events, reported, cu
 
 @kernel(Arena, HashIndex, Pending)
 def relist(arena, marks, pending):  # type: ignore[no-untyped-def]
-    """Puts the pending results that wait into the lists of their keys, which are empty."""
+    """Links the pending results that wait into the lists of their keys, which are empty."""
     for row in range(pending.size[1], pending.size[0]):
         pending.next[row] = NONE
         if pending.state[row] == WAITS:

@@ -29,9 +29,9 @@ from estero.engine.walk.roots import Roots
 
 
 class SampleRuns(StageRuns):
-    """See `Runs`. Condition i asks for predicate bits[i] and key column keys[i].
+    """See `Runs`. Condition i is predicate bits[i] with key column keys[i].
 
-    A key has `most` samples at most. Raises ValueError for more conditions than `MOST_CONDITIONS`.
+    A key has at most `most` samples. Raises ValueError for more than `MOST_CONDITIONS` conditions.
     """
 
     cursor_kind: ClassVar[Any] = run_samples.Cursor
@@ -60,7 +60,7 @@ class SampleRuns(StageRuns):
         return super().size + int(self.matchings.size[0] + self._kept.size[0])
 
     def ensure_capacity(self, held: Sequence[Roots] | None) -> None:
-        """See `Runs`: nodes are needed until they are read."""
+        """See `Runs`. Nodes are needed until they are read."""
         needed = taken_needs(self._cursor)
         self.index = with_room(self.index, needed["entries"], 0, self.capacity)
         if self.matchings.size[0] + needed["matchings"] > self.matchings.matched.size:
@@ -82,14 +82,14 @@ class SampleRuns(StageRuns):
         return int(self.matchings.size[0]) == 0
 
     def _needed_events(self) -> tuple[NDArray[Any], ...]:
-        """Key, event and conditions of what further samples are chosen among, without complete keys."""
+        """The keys, events and conditions from which further samples are chosen, without complete keys."""
         used = int(self._kept.size[0])
         row, event, satisfied = (column[:used] for column in self._kept[:3])
         needed = self.matchings.matched[row] != COMPLETE
         return row[needed], event[needed], satisfied[needed]
 
     def _set_kept(self, columns: Sequence[NDArray[Any]], further: int) -> None:
-        """Keeps these events, in order of their keys' lists, and has capacity for `further` ones."""
+        """Replaces the kept events, in the order of their keys' lists, with capacity for `further` ones."""
         row, event, satisfied = columns
         used = row.size
         kept = new(KeptEvents, max(self.capacity, 2 * (used + further)))
@@ -109,7 +109,7 @@ class SampleRuns(StageRuns):
         self._kept, self._lists = kept, lists
 
     def snapshot(self, oldest: int) -> Snapshot:  # noqa: ARG002
-        """See `Runs`. Of complete samples only the keys are kept, and further ones need no matching."""
+        """See `Runs`. Of complete samples only the keys are kept, and further samples need no matching."""
         used = int(self.matchings.size[0])
         matchings = grown(self.matchings, rows=used)
         settled = (matchings.matched == COMPLETE) | (matchings.matched > self.tables.bit.size)
@@ -149,7 +149,7 @@ class SampleRuns(StageRuns):
             self._check_kept(arrays, sizes, complete)
 
     def _check_kept(self, arrays: Arrays, sizes: Mapping[str, int], complete: NDArray[np.bool_]) -> None:
-        """Raises ValueError unless what is kept are the first events of a condition with their key."""
+        """Raises ValueError unless the kept events are the first of a condition with their key."""
         count = count_written(KeptEvents, "kept", arrays)
         kept = check(KeptEvents, "kept", arrays, {**sizes, "kept": count})
         need(~complete[kept.row], "events are kept of what is not complete")

@@ -35,7 +35,7 @@ _LOWER = np.uint64((1 << 32) - 1)
 
 
 class SequenceRuns(StageRuns):
-    """See `Runs`. Raises ValueError where what is missing at an end has no window."""
+    """See `Runs`. Raises ValueError if events must be missing at an end and there is no window."""
 
     cursor_kind: ClassVar[Any] = run_sequences.Cursor
 
@@ -60,14 +60,14 @@ class SequenceRuns(StageRuns):
         self._cursor.decided = max(int(self._cursor.decided), until)
 
     def needed_from(self, oldest: int) -> int:
-        """See `Runs`: what is pending may wait for what ends before it."""
+        """See `Runs`. Pending results may wait for those that end before them."""
         first, last = self._pending_rows
         roots = self.pending.root[first:last]
         return min(oldest, int(self.arena.start[roots].min(initial=oldest)))
 
     @property
     def _pending_rows(self) -> tuple[int, int]:
-        """The first row that is pending, and the one behind the last."""
+        """The first pending row, and the one after the last."""
         return int(self.pending.size[1]), int(self.pending.size[0])
 
     @property
@@ -95,7 +95,7 @@ class SequenceRuns(StageRuns):
                 self.arena = grown(self.arena, rows=2 * rows)
 
     def _grow_pending(self, rows: int) -> None:
-        """Leaves out what is given, and provides `rows` more."""
+        """Drops reported results, and provides `rows` more."""
         first, last = self._pending_rows
         kept = last - first
         capacity = max(self.pending.root.size, 2 * (kept + rows))
@@ -106,7 +106,7 @@ class SequenceRuns(StageRuns):
         self._relist()
 
     def _relist(self) -> None:
-        """Makes the lists of pending results by key anew."""
+        """Rebuilds the lists of pending results by key."""
         of_lists = self.marks.entries[:, TAG] >> _HALF == PENDING + 1
         self.marks.entries[of_lists, START] = NONE
         waiting = int(self.pending.size[0])
@@ -115,7 +115,7 @@ class SequenceRuns(StageRuns):
         relist(self.arena, self.marks, self.pending)
 
     def _compact(self, oldest: int) -> None:
-        """Keeps the nodes of what the window still reaches, and of what is pending."""
+        """Keeps the nodes that are inside the window or pending."""
         self.compactions += 1
         moved = self._moved(self.arena, oldest)
         rename_roots(self.index, oldest, moved)
@@ -124,7 +124,7 @@ class SequenceRuns(StageRuns):
         self.counter.forget()
 
     def _moved(self, arena: Arena, oldest: int) -> NDArray[np.int32]:
-        """Moves the nodes in reach together; the new number of each."""
+        """Compacts the nodes in reach; returns the new number of each."""
         size = int(arena.size[0])
         live, moved = np.zeros(size, np.int8), np.empty(size, np.int32)
         mark_roots(self.index, oldest, live)
@@ -159,7 +159,7 @@ class SequenceRuns(StageRuns):
         return Snapshot(events, np.empty(0, np.int32), arrays)
 
     def _marked(self, oldest: int) -> HashIndex:
-        """The entries of the marks that are no lists."""
+        """The entries of the index of marks that are no lists."""
         entries = self.marks.entries
         kept = (entries[:, START] >= oldest) & (entries[:, TAG] >> _HALF > PENDING + 1)
         words = self.marks.words[kept]

@@ -26,9 +26,9 @@ _NO_EVENTS = SequenceEvents(
 
 
 class StageRuns(Runs):
-    """See `Runs`. `bits` and `keys` are the predicates and key columns that are asked for.
+    """See `Runs`. `bits` and `keys` are the predicates and key columns that are read.
 
-    `window` is how far an end may be from its start; None: as far as it likes.
+    `window` is the greatest distance of an end from its start; None: any distance.
     """
 
     cursor_kind: ClassVar[Any]
@@ -76,7 +76,7 @@ class StageRuns(Runs):
 
 
 def with_room(index: HashIndex, entries: int, oldest: int, capacity: int) -> HashIndex:
-    """The index with places for so many entries more."""
+    """The index with room for that many more entries."""
     if 2 * (index.used[0] + entries) <= index.words.shape[0]:
         return index
     return rebuilt(index, oldest, max(entries, capacity))

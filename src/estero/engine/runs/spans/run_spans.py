@@ -1,15 +1,15 @@
 """Recognition where complex events of one end are compared: MAX, NEXT and LAST (docs/architecture.md).
 
-What a strategy chooses depends on where the window begins: a run is beaten only as long as those that beat it
-are inside. So the windows that can begin at the events so far are kept in *spans*, newest first: for all
-windows of a span the same states have runs that are not beaten, in the same order. A *member* of a span is
-such a state, with the compact set of its runs and, under NEXT and LAST, the place of their common support
-among all, best first. Each event moves every span as if it was the whole stream. Then neighbours that have
-become alike are one: `newer` puts the compact sets of the one in front of those of the other. A span is
-dropped when its last window has passed, and what ends is in the oldest one.
+The choice of a strategy depends on where the window begins: a run is beaten only as long as the runs that
+beat it are inside. So the windows that can begin at the events so far are kept in *spans*, newest first: for
+all windows of a span, the same states have runs that are not beaten, in the same order. A *member* of a span
+is such a state, with the compact set of its runs and, under NEXT and LAST, the rank of their common support,
+best first. Each event moves every span as if it were the whole stream. Then neighbours that have become alike
+are joined: `newer` puts the compact sets of the one before those of the other. A span is dropped when its
+last window has passed; results come from the oldest one.
 
-So an event costs what it changes in each span, and not what is in the window. Where later windows have seen
-less of the same, as with ``;`` and ``+``, there are no more spans than states.
+So the cost of an event is that of its changes in each span, not that of the window. Where later windows have
+seen less of the same, as with ``;`` and ``+``, there are no more spans than states.
 """
 
 from __future__ import annotations
@@ -39,24 +39,25 @@ from estero.engine.store.schema import STATES, counters, data, scratch
 from estero.engine.store.tecs import bottom, output, pair
 
 MAX = 3
-"""An order beside those of `run_split`: supports that no other one contains."""
+"""An order in addition to those of `run_split`: supports that no other one contains."""
 
 Cursor: Any = automaton_cursor_of("need_members", "need_spans", "need_made")
-"""Members and spans are needed free, `made` in all. Where `miss_class` is negative
-`Contest.beside` is missing, of `miss_state` and rival -1 - miss_class."""
+"""The missing capacity for members and spans, and that of `made` in all. If `miss_class` is negative,
+`Contest.beside` is missing for `miss_state` and rival -1 - miss_class."""
 
 UNKNOWN = -2
-"""What is not worked out yet, in `Contest.beside`."""
+"""Stands for an unknown value in `Contest.beside`."""
 
 EMPTY = 1 << 30
-"""The rank of runs that have marked nothing: behind all others."""
+"""The rank of runs that have marked nothing: after all others."""
 
 
 @pool
 class Made(NamedTuple):
     """Scratch: the members of a span after an event, int32; where[state] is the member, NONE between steps.
 
-    born: the node of each edge of a run that begins, and of one that begins without a mark. size int64[1].
+    born: the nodes of runs that begin, one for each edge, and of one that begins without a mark. size
+    int64[1].
     """
 
     state: NDArray[np.int32] = scratch()
@@ -69,7 +70,7 @@ class Made(NamedTuple):
 
 @pool
 class Contest(NamedTuple):
-    """What MAX asks about states, as far as it is known; see `Rivalry`.
+    """The relations of states that MAX needs, as far as they are known; see `Rivalry`.
 
     beside int32[states, 2 × own states]: the state with a rival, number 2 × its own state + whether it has
     marked more; DEAD or UNKNOWN. own int32[states]; empty int8[states].
@@ -82,7 +83,7 @@ class Contest(NamedTuple):
 
 @pool
 class Spanned(NamedTuple):
-    """What the kernels below work on; `made` is scratch."""
+    """The arrays that the kernels below work on; `made` is scratch."""
 
     arena: Arena
     members: Members
@@ -93,9 +94,10 @@ class Spanned(NamedTuple):
 
 @step
 def among(tables, contest, members, member, event_class, state, marked, cursor):  # type: ignore[no-untyped-def]
-    """The state of a run that begins, now `state`, with those as rivals that are in a span before the event.
+    """The state of a run that begins, now `state`, among rivals in a span before the event.
 
-    DEAD where one of them beats it. Where something is not known yet the cursor says so, and it is UNKNOWN.
+    DEAD if one of them beats it. If something is not known yet, the cursor names it, and the result is
+    UNKNOWN.
     """
     while member != NONE and state >= 0:
         source = members.state[member]
@@ -143,7 +145,7 @@ def put(arena, made, state, rank, mark, event, node):  # type: ignore[no-untyped
 
 @step
 def move_maximal(tables, contest, arena, members, made, member, event_class, event, first_row, cursor):  # type: ignore[no-untyped-def]
-    """Fills `made` with the members of a span after an event, under MAX; everything is known."""
+    """Fills `made` with the members of a span after an event, under MAX; all it needs is known."""
     first = member
     while member != NONE:
         state = members.state[member]
@@ -185,7 +187,7 @@ def move_ordered(tables, arena, members, made, first, event_class, event, first_
                 stop = members.next[stop]
         else:
             stop = NONE
-        # Runs that begin are as good as those that have marked nothing.
+        # New runs are as good as those that have marked nothing.
         joins = beginning and stop == NONE
         if order == NEXT and group != NONE and members.rank[group] != EMPTY:
             joins = False
@@ -230,7 +232,7 @@ def move_ordered(tables, arena, members, made, first, event_class, event, first_
 
 @inlined
 def report_made(tables, made, reported, event, oldest, order):  # type: ignore[no-untyped-def]
-    """Reports what has ended: under NEXT and LAST the best support, which comes first."""
+    """Reports complex events: under NEXT and LAST the best support, which comes first."""
     best = np.int32(NONE)
     for place in range(made.size[0]):
         rank = made.rank[place]
@@ -242,7 +244,7 @@ def report_made(tables, made, reported, event, oldest, order):  # type: ignore[n
 
 @step
 def written(tables, members, made):  # type: ignore[no-untyped-def]
-    """Empties `made` into a list of members, of those that continue, and returns the first."""
+    """Turns `made` into a list of the members that continue, and returns the first."""
     kept = 0
     for place in range(made.size[0]):
         state = made.state[place]
@@ -284,7 +286,7 @@ def written(tables, members, made):  # type: ignore[no-untyped-def]
 
 @inlined
 def are_idle(tables, members, member, event_class):  # type: ignore[no-untyped-def]
-    """Whether an event changes nothing for those members."""
+    """Whether an event changes nothing for these members."""
     while member != NONE and tables.row_of[members.state[member], event_class] == IDLE:
         member = members.next[member]
     return member == NONE
@@ -292,7 +294,7 @@ def are_idle(tables, members, member, event_class):  # type: ignore[no-untyped-d
 
 @inlined
 def knows_rivals(tables, contest, members, member, event_class, first_row, cursor):  # type: ignore[no-untyped-def]
-    """Whether it is known which runs that begin are beaten in a span; notes what is missing."""
+    """Whether it is known which new runs are beaten in a span; notes what is missing."""
     edges = tables.first[first_row + 1] - tables.first[first_row]
     for number in range(edges + 1):
         marked = number < edges
@@ -306,22 +308,23 @@ def knows_rivals(tables, contest, members, member, event_class, first_row, curso
 
 @inlined
 def most_nodes(moves, births):  # type: ignore[no-untyped-def]
-    """How many nodes a step makes at most of `moves` and `births`.
+    """An upper bound on the nodes of a step with that many `moves` and `births`.
 
-    One for each run that begins, and one for the windows that begin at the event. A move makes two at most,
-    where it is marked and united with others that come to its state; and where its span becomes one with the
-    next, `newer` makes three of a member.
+    One for each new run, and one for the windows that begin at the event. A move takes at most two, if it is
+    marked and united with others that come to its state; and if its span is joined with the next, `newer`
+    makes three for a member.
     """
     return 5 * moves + births + 1
 
 
 @inlined
 def look(automaton, spanned, reported, events, cursor, here):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Forgets what has left the window, and looks up every row; see `read_events`.
+    """Drops what has left the window, and looks up every row; see `read_events`.
 
-    What an event does to the runs of a span is moves: one for each run that begins, each member, and each
-    edge of these. A span has no more members after an event than moves, of which all that end may be reported
-    if it is the oldest one. `moves` counts one span more, in which the windows from this event on begin.
+    The effect of an event on the runs of a span consists of moves: one for each new run, each member, and
+    each edge of these. A span has no more members after an event than moves, all of whose results may be
+    reported if it is the oldest one. `moves` counts one more span, in which the windows from this event on
+    begin.
     """
     tables, contest, (order, _, _, _, _) = automaton
     arena, members, spans, partitions, made = spanned

@@ -1,4 +1,4 @@
-"""The runs that `run_spans` works on: their marks decide which are answers (MAX, NEXT, LAST)."""
+"""Runs that are compared by their marks (MAX, NEXT, LAST), with the arrays that `run_spans` works on."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from estero.engine.store.schema import new, with_sizes
 
 @runtime_checkable
 class Rivalry(Protocol):
-    """An automaton whose states say of a run which others have marked what it has: what MAX needs."""
+    """An automaton whose states tell which other runs have marked all that a run has: for MAX."""
 
     def own(self, state: int) -> int:
-        """The state of the run itself, whatever the others do."""
+        """The state of the run itself, whatever the others are."""
 
     def empty(self, state: int) -> bool:
         """Whether the run has marked nothing so far."""
 
     def beside(self, state: int, rival: int, *, more: bool) -> int:
-        """The state with one more rival, which stands in `rival` by itself; DEAD where that beats the run."""
+        """The state with one more rival, whose own state is `rival`; DEAD if that beats the run."""
 
 
 class SpanRuns(CeaRuns):
@@ -67,7 +67,7 @@ class SpanRuns(CeaRuns):
         self._ask()
 
     def _ask(self) -> None:
-        """Sees to it that the contest knows all states, where there is one."""
+        """Ensures that the contest, if there is one, knows all states."""
         if not isinstance(self._automaton, Rivalry):
             return
         known, states = self._contested, self._builder.states

@@ -39,7 +39,7 @@ class Spans(NamedTuple):
 @kernel(Members, INT)
 @inlined
 def free_members(members, member):  # type: ignore[no-untyped-def]
-    """Gives a list of members back."""
+    """Frees a list of members."""
     while member != NONE:
         following = members.next[member]
         give_back(members, member)
@@ -92,7 +92,7 @@ def alike(members, one, two):  # type: ignore[no-untyped-def]
 
 @step
 def join_spans(arena, members, spans, partitions, partition):  # type: ignore[no-untyped-def]
-    """Drops spans without members, and makes one of neighbours that are alike."""
+    """Drops spans without members, and joins neighbours that are alike."""
     before = NONE
     span = partitions.first[partition]
     while span != NONE:

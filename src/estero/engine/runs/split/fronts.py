@@ -83,7 +83,7 @@ def table_sizes(capacity: int, joins: int) -> dict[str, int]:
 
 @inlined
 def enter_list(heads, following, before, slot, link):  # type: ignore[no-untyped-def]
-    """Puts `link` first into the list heads[slot]; the first one's `before` is -1 - slot."""
+    """Links `link` first into the list heads[slot]; the first one's `before` is -1 - slot."""
     first = heads[slot]
     following[link] = first
     before[link] = -1 - slot
@@ -94,7 +94,7 @@ def enter_list(heads, following, before, slot, link):  # type: ignore[no-untyped
 
 @inlined
 def leave_list(heads, following, before, link):  # type: ignore[no-untyped-def]
-    """Takes `link` out of its list."""
+    """Removes `link` from its list."""
     after = following[link]
     previous = before[link]
     if previous < 0:
@@ -174,7 +174,7 @@ def find_key(keys, joins, group, registers, status, row):  # type: ignore[no-unt
 
 @step
 def new_key(keys, groups, joins, group, registers, status, row):  # type: ignore[no-untyped-def]
-    """A key of a group with the registers in `row` and no elements yet."""
+    """Makes a key of a group with the registers in `row` and no elements yet."""
     key = take_row(keys)
     keys.group[key] = group
     keys.first[key] = NONE
@@ -189,7 +189,7 @@ def new_key(keys, groups, joins, group, registers, status, row):  # type: ignore
 
 @step
 def drop_elements(cells, elements, element):  # type: ignore[no-untyped-def]
-    """Forgets an element and those behind it."""
+    """Drops an element and those after it."""
     while element != NONE:
         following = elements.next[element]
         free_list(cells, elements.head[element])
@@ -199,7 +199,7 @@ def drop_elements(cells, elements, element):  # type: ignore[no-untyped-def]
 
 @step
 def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-untyped-def]
-    """Forgets a key and its elements; its group stays, perhaps empty."""
+    """Drops a key and its elements; its group stays, perhaps empty."""
     drop_elements(cells, elements, keys.first[key])
     leave_list(groups.first, keys.next, keys.before, key)
     for table in range(1 + joins.size):
@@ -210,7 +210,7 @@ def drop_key(cells, elements, keys, groups, joins, key):  # type: ignore[no-unty
 
 @step
 def drop_later(arena, cells, elements, keys, groups, joins, key, start):  # type: ignore[no-untyped-def]
-    """Drops the elements of a key that start after event `start`, and the key where none is left.
+    """Drops the elements of a key that start after event `start`, and the key if none is left.
 
     Its front has rising starts.
     """
@@ -232,8 +232,8 @@ def drop_later(arena, cells, elements, keys, groups, joins, key, start):  # type
 def drop_hopeless(arena, cells, elements, keys, groups, joins, group):  # type: ignore[no-untyped-def]
     """Drops elements of a group for which the newest key has better ones, where larger registers are better.
 
-    A register that is only asked how near its value is (NEAR) is the better the larger it is. Fronts have
-    rising starts, and those of better rank are compared with those of one start.
+    A register that is only compared by distance (NEAR) is the better the larger it is. Fronts have rising
+    starts, and those of better rank are compared with those of one start.
     """
     best = groups.first[group]
     key = keys.next[best] if best != NONE else NONE
@@ -273,7 +273,7 @@ def drop_hopeless(arena, cells, elements, keys, groups, joins, group):  # type: 
 
 @step
 def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped-def]
-    """Takes groups without keys out of a partition."""
+    """Removes groups without keys from a partition."""
     before = NONE
     group = partitions.first[partition]
     while group != NONE:
@@ -291,7 +291,7 @@ def drop_empty_groups(groups, partitions, partition):  # type: ignore[no-untyped
 
 @inlined
 def new_group(groups, partitions, partition, state):  # type: ignore[no-untyped-def]
-    """An empty group for a state of a partition."""
+    """Makes an empty group for a state of a partition."""
     group = take_row(groups)
     groups.state[group] = state
     groups.first[group] = NONE
@@ -302,7 +302,7 @@ def new_group(groups, partitions, partition, state):  # type: ignore[no-untyped-
 
 @inlined
 def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
-    """An element with a list of one node that is no union."""
+    """Makes an element with a list of one node that is not a union."""
     element = take_row(elements)
     elements.head[element] = new_cell(cells, node, NONE)
     elements.length[element] = 1
@@ -314,7 +314,7 @@ def new_element(cells, elements, node, rank):  # type: ignore[no-untyped-def]
 
 @step
 def unite_elements(arena, cells, elements, element, other, oldest, scratch):  # type: ignore[no-untyped-def]
-    """Adds the list of `other`, of the same support, to that of `element`; `other` is free then."""
+    """Adds the list of `other`, of the same support, to that of `element`; `other` is freed."""
     add_list(arena, cells, elements, element, elements.head[other], elements.length[other], oldest, scratch)
     give_back(elements, other)
     if elements.length[element] > 8:

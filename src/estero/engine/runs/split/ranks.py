@@ -6,20 +6,20 @@ from estero.engine.kernels import inlined, step
 from estero.engine.store.arena import NONE
 
 NO_ORDER, NEXT, LAST = 0, 1, 2
-"""Which support of those of one end is the best: any; that of the earliest events; that of the latest."""
+"""The best support of those of one end: any; that of the earliest events; that of the latest."""
 
 BITS = 62
-"""So many events have bits of their own."""
+"""The number of events that have bits of their own."""
 
 LARGEST_STEP = 1 << BITS - 1
 
 FIRST_STEP = {NO_ORDER: 0, NEXT: LARGEST_STEP, LAST: 1}
-"""What the first mark adds to a rank; 0 says that ranks have to be renumbered first."""
+"""The amount that the first mark adds to a rank; 0 says that ranks must be renumbered first."""
 
 
 @step
 def ranked(elements, keys, groups, partitions, partition, ranks):  # type: ignore[no-untyped-def]
-    """How many elements a partition has; writes their ranks to ranks[1:], as far as they fit."""
+    """Writes the ranks of a partition's elements to ranks[1:], as far as they fit; returns their number."""
     count = 0
     group = partitions.first[partition]
     while group != NONE:
@@ -38,7 +38,7 @@ def ranked(elements, keys, groups, partitions, partition, ranks):  # type: ignor
 
 @step
 def renumber_ranks(elements, keys, groups, partitions, partition, order, ranks, count):  # type: ignore[no-untyped-def]
-    """Numbers the ranks of a partition anew, so that the next marks have bits of their own.
+    """Renumbers the ranks of a partition, so that the next marks have bits of their own.
 
     A rank has a bit for each event that marked something in the partition since, which stands below the older
     ones under NEXT and above them under LAST. The empty support stays 0. `ranks` has the `count` ranks, as
@@ -70,7 +70,7 @@ def renumber_ranks(elements, keys, groups, partitions, partition, order, ranks, 
 
 @inlined
 def _sort(values, count):  # type: ignore[no-untyped-def]
-    """Puts the first `count` in ascending order (Shell's sort: they are few)."""
+    """Sorts the first `count` in ascending order (Shell's sort: they are few)."""
     gap = count // 2
     while gap > 0:
         for place in range(gap, count):

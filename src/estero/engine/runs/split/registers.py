@@ -1,4 +1,4 @@
-"""What marking an event does with the registers of a run (docs/architecture.md).
+"""The effect of marking an event on the registers of a run (docs/architecture.md).
 
 A register is one integer that a run remembers of the events it has marked. It is unset, set or spoilt;
 the value of one that is not set is 0, so that registers are equal where all their numbers are.
@@ -17,19 +17,19 @@ RESET, NOT_NULL = 0, 1
 LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, EQUAL, NOT_EQUAL = range(2, 8)
 NEAR, FAR = 8, 9
 STORE, STORE_LARGEST, STORE_SMALLEST, STORE_SAME = range(10, 14)
-"""Actions, in the order in which the steps of one event are done.
+"""The actions, in the order in which the steps of one event are taken.
 
-RESET unsets. A check (value LESS than register, …) of an unset register passes; of a spoilt one, or of
-one that is set while the event's value is NULL, it fails. Storing NULL spoils. STORE forgets what was;
-the others leave a spoilt register spoilt, and STORE_SAME spoils one that holds a different value. NEAR and
-FAR are of values that do not fall: the register is less than a length below, or it is not.
+RESET unsets. A check (value LESS than register, …) of an unset register passes; of a spoilt one, or of one
+that is set while the event's value is NULL, it fails. Storing NULL spoils. STORE overwrites; the others leave
+a spoilt register spoilt, and STORE_SAME spoils one that holds a different value. NEAR and FAR are for
+ascending values: the register is less than a length below, or it is not.
 """
 
 UNSET, SET, SPOILT = 0, 1, 2
 
 
 class RegisterTables(NamedTuple):
-    """Steps of each label set: number l has first[l] … first[l + 1] - 1, sorted by action; int32.
+    """The steps of each label set: number l has first[l] … first[l + 1] - 1, sorted by action; int32.
 
     `value` is a column of `EventBatch.values`; RESET has none (any number), NOT_NULL has no register.
     length int64: that of NEAR and FAR.
@@ -47,10 +47,10 @@ class RegisterTables(NamedTuple):
 class Program(NamedTuple):
     """`RegisterTables` for kernels, int32 but for the lengths.
 
-    joins [J]: registers that some label set checks for equality. columns [labels, J]: the column that
-    label set l compares with register joins[j], -1 where it does not. clock [R]: the column that NEAR
-    compares with a register, -1 where there is none, or several. nearest: larger registers are better, as all
-    that is asked of them is NEAR.
+    joins [J]: registers that some label set checks for equality. columns [labels, J]: the column that label
+    set l compares with register joins[j], -1 where it does not. clock [R]: the column that NEAR compares with
+    a register, -1 where there is none, or several. nearest: larger registers are better, as NEAR is their
+    only check.
     """
 
     first: NDArray[np.int32]
@@ -65,7 +65,7 @@ class Program(NamedTuple):
 
 
 def program_of(tables: RegisterTables | None) -> Program:
-    """The tables as a kernel reads them; none are no registers and no steps."""
+    """The tables in the form for kernels; None means no registers and no steps."""
     if tables is None:
         empty = np.zeros(0, np.int32)
         lengths, columns = np.zeros(0, np.int64), np.zeros((0, 0), np.int32)
@@ -93,7 +93,7 @@ def program_of(tables: RegisterTables | None) -> Program:
 
 @inlined
 def passes(action, value, register, length):  # type: ignore[no-untyped-def]
-    """Whether a value compares with a register as a check says."""
+    """Whether a value passes a check against a register."""
     if action == NEAR:
         return np.uint64(value) - np.uint64(register) < np.uint64(length)
     if action == FAR:
@@ -113,10 +113,10 @@ def passes(action, value, register, length):  # type: ignore[no-untyped-def]
 
 @inlined
 def take_steps(program, mark, values, valid, place, unseen, registers, status, row):  # type: ignore[no-untyped-def]
-    """Does the steps of label set `mark` on row `row` of registers and status; whether all checks pass.
+    """Takes the steps of label set `mark` on row `row` of registers and status; whether all checks pass.
 
-    values int64, valid bool: row `place` is the event's; with `unseen` all of it is NULL. registers int64,
-    status int8.
+    values int64, valid bool: row `place` is that of the event; with `unseen` all its values are NULL.
+    registers int64, status int8.
     """
     for step in range(program.first[mark], program.first[mark + 1]):
         action = program.action[step]

@@ -1,4 +1,4 @@
-"""Recognition where states are split by registers, and under NEXT and LAST by supports, too.
+"""Recognition where states are split by registers and, under NEXT and LAST, by supports, too.
 
 As `run_cea`, with the same union-lists; but runs in one state are kept apart by their registers, since only
 runs with equal registers have the same futures, and under NEXT and LAST by their supports. Only supports
@@ -50,19 +50,19 @@ from estero.engine.store.tecs import Cells, bottom, output
 Cursor: Any = automaton_cursor_of(
     "need_cells", "need_elements", "need_keys", "need_runs", "need_merging", "need_ranks"
 )
-"""Cells, elements and keys are needed free, the others in all."""
+"""The missing capacity: for cells, elements and keys of free rows, for the others in all."""
 
 SKIP, STAY = -1, -2
-"""In place of a label-set id: the runs read the event unmarked and move; they stay, and accept."""
+"""Stand for a label-set id: the runs read the event unmarked and move; they stay, and accept."""
 
 
 NOT_APART, LAST_ENDS, FIRST_ENDS = 0, 1, 2
-"""Whether what is chosen of each start shares no events, and which of its ends that is."""
+"""Whether the complex events chosen for each start share no events, and which end each start has."""
 
 
 @pool
 class Taken(NamedTuple):
-    """Scratch of one step: what is taken where.
+    """Scratch of one step: the runs that are taken, and their targets.
 
     key (NONE: a new run), mark (label set, SKIP or STAY), target state, first element of what goes there;
     int32. registers int64[runs, R] and status int8[runs, R] there. merging int32, where int32[states]: a
@@ -82,7 +82,7 @@ class Taken(NamedTuple):
 
 @pool
 class Split(NamedTuple):
-    """What the kernels below work on; `taken` is scratch."""
+    """The arrays that the kernels below work on; `taken` is scratch."""
 
     arena: Arena
     cells: Cells
@@ -95,15 +95,14 @@ class Split(NamedTuple):
 
 @pool
 class Order(NamedTuple):
-    """Which supports stay: `order` is NO_ORDER, NEXT or LAST.
+    """The supports that are kept: `order` is NO_ORDER, NEXT or LAST.
 
     `windowed` says whether runs that start later can outlive better ones; visible bool[label sets] which
-    marks count for the support (empty: all). With `per_start`, what is best is reported of every start, and
-    not of all of them; then all runs have to mark the event with which they begin: supports tell starts
-    apart.
-    Of what is reported then the last end of each start is chosen, or the first, and `apart` says whether what
-    is chosen in a partition shares no events: by ascending start, as far as it does not begin before the last
-    one chosen has ended.
+    marks count for the support (if empty: all). With `per_start`, the best is reported for every start, and
+    not for all together; then all runs have to mark the event with which they begin, so that supports tell
+    starts apart. Of each start the last end is chosen then, or the first, and `apart` says whether the chosen
+    ones of a partition share no events: by ascending start, each that does not begin before the last chosen
+    one has ended.
     """
 
     order: int
@@ -134,7 +133,7 @@ def load_registers(keys, key, runs, run):  # type: ignore[no-untyped-def]
 
 @inlined
 def clear_dead(live, runs, run, target):  # type: ignore[no-untyped-def]
-    """Unsets the registers that no check in `target` or beyond reads."""
+    """Unsets the registers that no check in `target` or later reads."""
     for register in range(runs.registers.shape[1]):
         if not live[target, register]:
             runs.registers[run, register] = 0
@@ -143,7 +142,7 @@ def clear_dead(live, runs, run, target):  # type: ignore[no-untyped-def]
 
 @inlined
 def joining(tables, program, row):  # type: ignore[no-untyped-def]
-    """The number of a join that every edge of a row checks against one column, and the column; or NONE."""
+    """The number of a join that every edge of a row checks against one column, and that column; or NONE."""
     first = tables.first[row]
     for join in range(program.joins.size):
         column = program.columns[tables.edge_marks[first], join]
@@ -157,9 +156,9 @@ def joining(tables, program, row):  # type: ignore[no-untyped-def]
 
 @step
 def take_row(tables, program, keys, key, state, row, events, place, unseen, runs, count):  # type: ignore[no-untyped-def]
-    """Writes what a key (NONE: a new run) in `state` does with an event to runs `count` …; their number then.
+    """Writes the moves of a key (NONE: a new run) in `state` to runs `count` …; returns their new number.
 
-    Needs capacity for one run more than the row has edges. Registers are those after the event.
+    Needs capacity for one more run than the row has edges. Registers are those after the event.
     """
     for edge in range(tables.first[row], tables.first[row + 1]):
         mark = tables.edge_marks[edge]
@@ -186,7 +185,7 @@ def take_row(tables, program, keys, key, state, row, events, place, unseen, runs
 
 @inlined
 def offer(arena, cells, elements, element, event, oldest, best, order, per_start, reported, seen, scratch):  # type: ignore[no-untyped-def]
-    """Reports an element at its end, under NEXT and LAST unless a better one is there; the best rank now.
+    """Reports an element at its end, under NEXT and LAST unless a better one is there; returns the best rank.
 
     reported[seen] … are the roots of this event. With `per_start` it is all elements from this one on.
     """
@@ -206,7 +205,7 @@ def offer(arena, cells, elements, element, event, oldest, best, order, per_start
 
 @inlined
 def is_late(tables, program, keys, key, state, events, place):  # type: ignore[no-untyped-def]
-    """Whether a key in `state` waits in vain: what it remembers is too far back for all that can follow."""
+    """Whether a key in `state` is hopeless: a register is too far below its clock for anything to follow."""
     for register in range(program.clock.size):
         column = program.clock[register]
         reach = tables.reach[state, register]
@@ -219,7 +218,7 @@ def is_late(tables, program, keys, key, state, events, place):  # type: ignore[n
 
 @step
 def drop_excluded(split, joins, partition, reported, seen, event, oldest, apart):  # type: ignore[no-untyped-def]
-    """Drops the runs of a partition that start after one that is chosen and has ended at `event`.
+    """Drops the runs of a partition that start after a chosen one that has ended at `event`.
 
     reported[seen] … are the roots of this event. The oldest open start is chosen if it has an end and no
     older one, of those that are closed, has ended at or after it; then all that start up to its end are not.
@@ -262,7 +261,7 @@ def drop_excluded(split, joins, partition, reported, seen, event, oldest, apart)
 
 @inlined
 def take_new(tables, program, split, events, cursor, here):  # type: ignore[no-untyped-def]
-    """Takes the runs that begin; a code, and how many they are."""
+    """Takes the runs that begin; returns a code, and how many they are."""
     keys, runs = split.keys, split.taken
     if here.in_gap:
         return DONE, 0
@@ -280,7 +279,7 @@ def take_new(tables, program, split, events, cursor, here):  # type: ignore[no-u
 
 @inlined
 def elements_inside(arena, cells, elements, keys, key, oldest):  # type: ignore[no-untyped-def]
-    """Drops the elements of a key that have left the window; how many others there are, and their cells."""
+    """Drops the elements of a key that have left the window; returns how many remain, and their cells."""
     element = keys.first[key]
     while arena.start[cells.node[elements.head[element]]] < oldest:
         keys.first[key] = elements.next[element]
@@ -298,10 +297,10 @@ def elements_inside(arena, cells, elements, keys, key, oldest):  # type: ignore[
 
 @inlined
 def take_keys(tables, program, split, events, cursor, here, group, row, taken):  # type: ignore[no-untyped-def]
-    """Takes what the keys of a group do by a row; a code, the runs taken then, and their fills and cells.
+    """Takes the moves of a group's keys by a row; returns a code, the runs so far, and their fills and cells.
 
-    Where every edge compares one register with the event's value and all others just stay, only the keys in
-    two slots are looked at: those with that value and those without one.
+    If every edge compares one register with the event's value and all others just stay, only the keys in two
+    slots are visited: those with that value and those without one.
     """
     arena, cells, elements, keys, groups, _, runs = split
     place, _, _, _, oldest, in_gap = here
@@ -358,13 +357,13 @@ def take_keys(tables, program, split, events, cursor, here, group, row, taken): 
 
 @inlined
 def is_visible(visible, mark):  # type: ignore[no-untyped-def]
-    """Whether a run that is marked so has another support than before."""
+    """Whether marking an event this way changes the support of a run."""
     return mark >= 0 and (visible.size == 0 or visible[mark])
 
 
 @inlined
 def step_of_ranks(split, cursor, partition, ordering, taken):  # type: ignore[no-untyped-def]
-    """A code, and what marking adds to a rank at the event at hand."""
+    """A code, and the amount that marking adds to a rank at the current event."""
     _, _, elements, keys, groups, partitions, runs = split
     order, _, visible, _, _ = ordering
     if order == NO_ORDER:
@@ -391,7 +390,7 @@ def step_of_ranks(split, cursor, partition, ordering, taken):  # type: ignore[no
 
 @inlined
 def most_nodes(elements, lengths, fills):  # type: ignore[no-untyped-def]
-    """How many nodes a step makes at most that writes `fills` elements, out of lists of `lengths` cells.
+    """An upper bound on the nodes of a step that writes `fills` elements, out of lists of `lengths` cells.
 
     What is marked or begins: one for each fill. A list is merged at most once to be read. An element that is
     united with another one has one list of the two collapsed: no longer than the longest one before the step,
@@ -403,7 +402,7 @@ def most_nodes(elements, lengths, fills):  # type: ignore[no-untyped-def]
 
 @inlined
 def look(automaton, split, reported, events, cursor, here):  # type: ignore[no-untyped-def]
-    """Takes what an event does, and forgets what has left the window; see `read_events`.
+    """Takes the moves at an event, and drops what has left the window; see `read_events`.
 
     A fill is an element that a run takes somewhere: an element and two cells at most, the second one where
     two are united. A run takes one key and one group, and is reported once, or once for each fill.
@@ -471,7 +470,7 @@ def find_group(groups, partitions, partition, state):  # type: ignore[no-untyped
 
 @inlined
 def write(automaton, split, reported, events, cursor, here, taken, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Writes what was taken; see `read_events`."""
+    """Writes the moves that were taken; see `read_events`."""
     tables, program, (order, windowed, visible, per_start, apart) = automaton
     arena, cells, elements, keys, groups, partitions, runs = split
     _, event, _, partition, oldest, _ = here
@@ -593,8 +592,8 @@ def drop(automaton, split, partition):  # type: ignore[no-untyped-def]
 def advance(tables, program, split, reported, events, cursor, gaps, consume, ordering):  # type: ignore[no-untyped-def]
     """Reads events; see `read_events`.
 
-    Loop invariant: pairwise different (state, registers) and, under NEXT and LAST, fronts: of a key's
-    elements none has a smaller rank and a start no later than another.
+    Loop invariant: keys have pairwise different (state, registers) and, under NEXT and LAST, fronts: no
+    element of a key has a smaller rank and a start no later than another.
     """
     automaton = (tables, program, ordering)
     return read_events(automaton, split, reported, events, cursor, gaps, consume, look, write, drop)

@@ -1,4 +1,4 @@
-"""Runs told apart by registers, or by their support under NEXT and LAST: what `run_split` works on."""
+"""Runs told apart by registers, or by support (NEXT and LAST), with the arrays that `run_split` works on."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Which starts are in which state, and their ends: a deterministic run for each start, all together.
+"""The states of starts, and their ends: a deterministic run for each start, all of them together.
 
-A run that marks nothing is in one state at a time, and two runs in one state stay together for ever. So the
-starts of a partition that are in one state are a *group*, which moves as a whole: an event costs as much as
-there are groups, however many starts they have. A group is a list of *blocks*, sets of starts that have the
-same end so far, in a forest of disjoint sets (Tarjan, Efficiency of a Good But Not Linear Set Union
-Algorithm). Where a group accepts, all its blocks become one: each start is in a block of its own once.
+A run that marks nothing is in one state at a time, and two runs in one state stay together from then on. So
+the starts of a partition that are in one state are a *group*, which moves as a whole: the cost of an event is
+the number of groups, however many starts they have. A group is a list of *blocks*, sets of starts that have
+the same end so far, in a forest of disjoint sets (Tarjan, Efficiency of a Good But Not Linear Set Union
+Algorithm). When a group accepts, all its blocks become one: so each start is in a block of its own only once.
 
 The last end of a start is known when its window has passed. Its first end is known at once (SHORTEST), and
-blocks stay single starts; what DISJOINT leaves is known once no earlier start is open that could exclude it.
+blocks stay single starts; what DISJOINT keeps is known once no earlier start is open that could exclude it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ Cursor: Any = cursor_of(
 """`decided`: the first start that is not decided; `until`: the end of the last one kept of all partitions;
 `behind`: the number of the batch's first event; `origin`: the sequence number of event 0.
 
-The last two lines are for `replay`: the `pair` at hand, the event of it to be read next (`reading`, NONE: it
-is not begun), the first `member` after the one before and its ordinal (`read`); the pair to begin with again,
-and how much was reported and how many nodes there were before it.
+The last two lines are for `replay`: the current `pair`, the next event of it to be read (`reading`, NONE: it
+has not begun), the first `member` after the previous one and its ordinal (`read`); the pair at which to begin
+again, and how much was reported and how many nodes there were before it.
 """
 
 
 @pool
 class History(NamedTuple):
-    """The events that may still be part of what is given; events are numbers of places here.
+    """The events that may still be part of a reported complex event; here events are numbers of places.
 
     ============ ===== =========================================================================
     array        dtype meaning for event i
@@ -93,7 +93,7 @@ class Tracks(NamedTuple):
 
 @pool
 class Decided(NamedTuple):
-    """Starts whose end is known, with that end, int32, as they are decided; size[0] counts them."""
+    """Starts whose end is known, with that end, int32, in the order of decision; size[0] is their number."""
 
     start: NDArray[np.int32] = ref("history")
     end: NDArray[np.int32] = ref("history")
@@ -101,12 +101,12 @@ class Decided(NamedTuple):
 
 
 NOT_DISJOINT, DISJOINT, DISJOINT_IN_PARTITIONS = range(3)
-"""Whether what starts before the last one kept has ended is left out, and where these are looked for."""
+"""Whether starts before the end of the last one kept are excluded, and among which starts."""
 
 
 @inlined
 def top_of(history, block):  # type: ignore[no-untyped-def]
-    """The top of the tree that a start is in; ways to it become shorter."""
+    """The top of the tree that a start is in; shortens the ways to it."""
     while history.parent[block] != block:
         history.parent[block] = history.parent[history.parent[block]]
         block = history.parent[block]
@@ -132,9 +132,9 @@ def put(history, groups, tracks, partition, state, head, tail):  # type: ignore[
 
 @step
 def move(tables, history, groups, tracks, partition, event_class, longest):  # type: ignore[no-untyped-def]
-    """Moves the groups of a partition; all rows are known. Starts that can no longer end count no longer.
+    """Moves the groups of a partition; all rows are known. Drops starts that can no longer end.
 
-    Not so with `longest`: they may have ended before.
+    With `longest` it drops none: they may have ended before.
     """
     moving = NONE
     before = NONE
@@ -172,7 +172,7 @@ def move(tables, history, groups, tracks, partition, event_class, longest):  # t
 
 @inlined
 def take(decided, start, end):  # type: ignore[no-untyped-def]
-    """The end of a start is known."""
+    """Notes that the end of a start is decided."""
     place = decided.size[0]
     decided.start[place] = start
     decided.end[place] = end
@@ -181,7 +181,7 @@ def take(decided, start, end):  # type: ignore[no-untyped-def]
 
 @inlined
 def end_all(history, decided, block, event, oldest, disjoint):  # type: ignore[no-untyped-def]
-    """Notes `event` as the first end of a list of starts; they are decided if they exclude no others."""
+    """Notes `event` as the first end of a list of starts, which are decided if they exclude no others."""
     while block != NONE:
         following = history.chain[block]
         if disjoint != NOT_DISJOINT:
@@ -227,10 +227,10 @@ def accept(tables, history, groups, tracks, decided, partition, event, oldest, l
 
 @step
 def settle(history, tracks, decided, cursor, start, oldest, last, longest, disjoint):  # type: ignore[no-untyped-def]
-    """Decides starts before event `last` in ascending order, up to one that is open; that one, or the next.
+    """Decides starts before event `last` in ascending order up to an open one; returns it, or the next.
 
-    Starts before `oldest` keep the ends that they have, and others the first end, if they are not open. Where
-    DISJOINT looks at partitions, and not with `longest`, `start` and those behind it are of one partition.
+    Starts before `oldest` keep the ends that they have, and others the first end, if they are not open. If
+    DISJOINT applies to partitions, without `longest`, `start` and those after it are of one partition.
     """
     while start != NONE and start < last:
         following = start + 1
@@ -255,9 +255,9 @@ def settle(history, tracks, decided, cursor, start, oldest, last, longest, disjo
 
 @kernel(History, Tracks, Decided, Cursor, INT, INT, FLAG, INT)
 def decide(history, tracks, decided, cursor, until, last, longest, disjoint):  # type: ignore[no-untyped-def]
-    """Takes the ends of the starts before event `until` as they are: no later ones count.
+    """Decides the starts before event `until` with the ends that they have: later ones do not count.
 
-    Events before `last` are read.
+    The events before `last` have been read.
     """
     if longest or disjoint != DISJOINT_IN_PARTITIONS:
         if cursor.decided < until:
@@ -336,7 +336,7 @@ def follow(tables, history, groups, tracks, decided, oldest, cursor, gaps, longe
 
 @kernel(History, Tracks, INT, INT)
 def link(history, tracks, first, last):  # type: ignore[no-untyped-def]
-    """Links events from `first` to before `last` to those before them in their partitions."""
+    """Links the events from `first` to before `last` to the previous ones of their partitions."""
     for event in range(first, last):
         partition = history.partition[event]
         before = tracks.newest[partition]
@@ -349,9 +349,9 @@ def link(history, tracks, first, last):  # type: ignore[no-untyped-def]
 
 @kernel(History, Groups, Tracks, INT, INT, INT, INT32S, INT32S, INT32S)
 def list_open(history, groups, tracks, partitions, first, last, above, state, end):  # type: ignore[no-untyped-def]
-    """Fills for the events from `first` to before `last` the state of the run that begins there, and its end.
+    """Fills in the state and the end of the run that begins at each event from `first` to before `last`.
 
-    NONE where none begins, where it has left all states, or has no end. above int32[last] is scratch.
+    NONE if none begins, if it has left all states, or has no end. above int32[last] is scratch.
     """
     for event in range(last):
         above[event] = NONE
@@ -374,7 +374,7 @@ def list_open(history, groups, tracks, partitions, first, last, above, state, en
 
 @kernel(History, Groups, Tracks, INT, INT32S)
 def put_open(history, groups, tracks, last, state):  # type: ignore[no-untyped-def]
-    """Puts runs into groups that `list_open` has listed, each in a block of its own; all of them fit.
+    """Restores the runs listed by `list_open` in groups, each in a block of its own; all of them fit.
 
     `parent` and `last` of the events before `last` say where runs begin and which ends they have.
     """

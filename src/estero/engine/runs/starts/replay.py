@@ -1,4 +1,4 @@
-"""The complex events of one start and one end, among these the support that NEXT chooses.
+"""The complex events of one start and one end; among several supports, the one that NEXT chooses.
 
 Events are read once more, from the start to the end, with the only run that begins there. As with spans
 (`run_spans`), each state keeps its best support; here there is one span, of one window.
@@ -25,7 +25,7 @@ from estero.engine.store.tecs import bottom, output
 
 @pool
 class Pairs(NamedTuple):
-    """Starts and ends whose complex events are wanted, int32, by end and start; size[0] counts them."""
+    """Starts and ends whose complex events are wanted, int32, by end and start; size[0] is their number."""
 
     start: NDArray[np.int32]
     end: NDArray[np.int32]
@@ -34,7 +34,7 @@ class Pairs(NamedTuple):
 
 @pool
 class Replayed(NamedTuple):
-    """What the kernel below works on; `made` is scratch."""
+    """The arrays that the kernel below works on; `made` is scratch."""
 
     arena: Arena
     members: Members
@@ -45,9 +45,9 @@ class Replayed(NamedTuple):
 def replay(tables, history, replayed, pairs, reported, cursor, gaps, together, visible):  # type: ignore[no-untyped-def]
     """Reports the roots of pairs from cursor.pair on, until one of the codes; resumable with larger pools.
 
-    Where roots of one end have to be read `together`, it is the first pair of an end to begin with again.
+    If roots of one end have to be read `together`, the kernel begins again with the first pair of an end.
 
-    Nothing is written for an event before all its rows are known and all the capacity it can need is there.
+    For an event nothing is written before all its rows are known and all the capacity it may need is there.
     """
     arena, members, made = replayed
     while cursor.pair < pairs.size[0]:

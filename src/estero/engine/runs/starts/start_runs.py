@@ -1,8 +1,8 @@
 """Runs where each start has one answer, the one with its last or first end (LONGEST, SHORTEST).
 
-First pass: where each start ends last, or first, without a look at marks (`groups`). Second pass, over what
-is given alone: what is marked between a start and its end (`replay`). What DISJOINT leaves shares no events,
-so both passes are linear in the events.
+First pass: the last, or first, end of each start, without regard to marks (`groups`). Second pass, only over
+what is reported: the marks between a start and its end (`replay`). What DISJOINT keeps shares no events, so
+both passes are linear in the events.
 
 The first end of a start is known when it is read, the last one when the window has passed.
 """
@@ -40,16 +40,16 @@ from estero.engine.walk.paths import PathCounter
 from estero.engine.walk.roots import Roots
 
 _SMALLEST_ARENA, _LARGEST_AT_ONCE = 1 << 16, 1 << 20
-"""The capacity for nodes at first, and the largest one before what is reported has to be read."""
+"""The capacity for nodes at first, and the greatest before the reported roots have to be read."""
 _FEWEST_EVENTS = 1 << 12
 _FORGOTTEN_AT_ONCE = 1 << 16
-"""The number of events that are kept in any case before those out of reach are let go."""
+"""The number of events that are kept in any case before those out of reach are dropped."""
 
 
 class ByStart(NamedTuple):
-    """What is chosen for each start: the last end or the first, and how starts exclude each other.
+    """The choice for each start: its last end or the first, and how starts exclude each other.
 
-    `limit` is how many complex events of an end are wanted at most.
+    `limit` is the most complex events wanted of an end.
     """
 
     longest: bool
@@ -60,8 +60,8 @@ class ByStart(NamedTuple):
 class StartRuns(NumberedEvents):
     """See `Runs`; `unmarked` is the automaton without its marks, with the same classes.
 
-    With `in_order` roots come in the order of their ends, which takes until no start before an end is open.
-    Else what is decided is found after `decide`, in that order each time.
+    With `in_order` roots come in the order of their ends, which is delayed until no start before an end is
+    open. Otherwise, decided ones are reported after each `decide`, in that order each time.
     """
 
     capacity = 1 << 16
@@ -108,7 +108,7 @@ class StartRuns(NumberedEvents):
 
     @property
     def _first_needed(self) -> int:
-        """The first event that something still needs."""
+        """The first event that is still needed."""
         return min(int(self._cursor.decided), int(self._waiting[0].min(initial=self._events_known)))
 
     def load(self, batch: EventBatch, starts: NDArray[np.int64], first: int) -> None:
@@ -137,7 +137,7 @@ class StartRuns(NumberedEvents):
     def _append(
         self, classes: NDArray[np.int32], partitions: NDArray[np.int32], ordinals: NDArray[np.int64]
     ) -> None:
-        """Takes events, in which no run begins so far."""
+        """Appends events, in which no run begins so far."""
         first, last = self._events_known, self._events_known + classes.size
         history = self._history
         if last > history.event_class.size:
@@ -155,7 +155,7 @@ class StartRuns(NumberedEvents):
         self._tracks = picked(self._tracks, kept, capacity)
 
     def advance(self, reported: Reported, last: int) -> int:
-        """See `Runs`: first what is decided is found, then the next events are read."""
+        """See `Runs`. First the decided starts are reported, then the next events are read."""
         self._cursor.last = last
         while True:
             code = self._replay(reported)
@@ -169,7 +169,7 @@ class StartRuns(NumberedEvents):
             self._take_decided()
 
     def _follow(self) -> None:
-        """Reads the events, all that were asked for."""
+        """Reads the events before `cursor.last`."""
         chosen = self._chosen
         how = self.settings.gaps, chosen.longest, chosen.disjoint
         while True:
@@ -184,7 +184,7 @@ class StartRuns(NumberedEvents):
                 return
 
     def decide(self, until: int) -> None:
-        """Starts before event number `until` have the ends that they have."""
+        """Decides the starts before event number `until` with the ends that they have."""
         cursor = self._cursor
         known = self._events_known
         place = min(until - int(cursor.origin), known)
@@ -194,7 +194,7 @@ class StartRuns(NumberedEvents):
         self._deciding = True
 
     def _take_decided(self) -> None:
-        """What is decided waits to be given."""
+        """Moves the decided starts to those that wait to be reported."""
         size = int(self._decided.size[0])
         if size:
             start, end = self._waiting
@@ -204,17 +204,17 @@ class StartRuns(NumberedEvents):
 
     @property
     def _waits_for_others(self) -> bool:
-        """Whether starts that are decided later may end before those that are decided, or where these do.
+        """Whether starts decided later may end before those decided now, or at the same event.
 
-        Those whose first ends count are decided at these, or in ascending order of starts that share no
-        events in what DISJOINT looks at: the whole stream, or a partition.
+        If first ends count, they are decided when they are read, or in ascending order of starts that share
+        no events in the stream or partition to which DISJOINT applies.
         """
         if self._chosen.longest:
             return self.in_order or self._chosen.limit is not None
         return self.in_order and self._chosen.disjoint == DISJOINT_IN_PARTITIONS
 
     def _release(self) -> bool:
-        """Takes what is decided and may be given as the pairs to be replayed; whether there are any."""
+        """Makes pairs of the decided starts that may be reported; returns whether there are any."""
         start, end = self._waiting
         if not start.size:
             return False
@@ -236,7 +236,7 @@ class StartRuns(NumberedEvents):
     # --------------------------------------------------------------------------------------- replaying
 
     def _replay(self, reported: Reported) -> int:
-        """Finds what is marked in the pairs; DONE, or FULL or GROW where roots have to be read first."""
+        """Finds the marks of the pairs; DONE, or FULL or GROW if roots have to be read first."""
         cursor, together = self._cursor, self._chosen.limit is not None
         while True:
             tables = self._builder.tables
@@ -253,13 +253,13 @@ class StartRuns(NumberedEvents):
                     self._go_back(reported)
                 return FULL
             elif cursor.need_nodes and cursor.began_nodes:
-                self._go_back(reported)  # the nodes of those before can be let go once they are read
+                self._go_back(reported)  # the nodes of earlier ones can be dropped once they are read
                 return GROW
             else:
                 self._enlarge_pools(taken_needs(cursor))
 
     def _go_back(self, reported: Reported) -> None:
-        """Begins the pair at hand once more, or all pairs of its end where these have to stay together."""
+        """Restarts the current pair, or all pairs of its end if these have to stay together."""
         cursor = self._cursor
         free_members(self._replayed.members, np.int32(cursor.member))
         cursor.pair, cursor.reading, cursor.member = cursor.began, NONE, NONE
@@ -285,7 +285,7 @@ class StartRuns(NumberedEvents):
         self._replayed = self._replayed._replace(**pools)
 
     def _forget_nodes(self) -> None:
-        """What was found is read."""
+        """Drops the nodes, since the roots have been read."""
         if self.arena.size[0]:
             self.arena.size[0] = 0
             self.counter.forget()
@@ -301,7 +301,7 @@ class StartRuns(NumberedEvents):
         return state, end
 
     def _put(self, state: NDArray[np.int32], end: NDArray[np.int32], begun: NDArray[np.bool_]) -> None:
-        """Puts such runs in the place of all, where they have `begun`; the partitions of events are there."""
+        """Replaces all runs by these, where they have `begun`; the partitions of events are already there."""
         size = begun.size
         history = self._history
         self._tracks.first[:] = NONE
@@ -311,7 +311,7 @@ class StartRuns(NumberedEvents):
         groups.put_open(history, self._groups, self._tracks, size, state)
 
     def _forget_events(self) -> None:
-        """Lets those events go that nothing needs."""
+        """Drops the events that are no longer needed."""
         self.compactions += 1
         first, last = self._first_needed, self._events_known
         history, tracks, cursor = self._history, self._tracks, self._cursor
@@ -340,7 +340,7 @@ class StartRuns(NumberedEvents):
         return not ((state != NONE) | (end != NONE)).any()
 
     def snapshot(self, oldest: int) -> Snapshot:
-        """See `Runs`: the events that can still be given, by their bits, and the runs that begin there."""
+        """See `Runs`. Holds the events that may still be reported, by bits, and the runs that begin there."""
         del oldest  # what has left the window is decided
         first, last = self._first_needed, self._events_known
         history, tracks = self._history, self._tracks
@@ -403,7 +403,7 @@ class StartRuns(NumberedEvents):
             taken(arrays, "reached", np.int64, partitions)
 
     def resume(self, snapshot: Snapshot) -> None:
-        """See `Runs`. Raises ValueError where a partition is there twice."""
+        """See `Runs`. Raises ValueError if a partition occurs twice."""
         arrays, size = snapshot.arrays, snapshot.events.size
         self._reach.meet(int(snapshot.states.max(initial=0)))
         capacity = FEWEST_PARTITIONS
