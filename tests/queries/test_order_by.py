@@ -68,7 +68,7 @@ def test_they_are_the_first_of_all_in_that_order(values: list[int], most: int, l
         ("ORDER BY sum(x.v) LIMIT 2", "no event is marked x"),
         ("ORDER BY avg(buy.v) LIMIT 2", "not ordered by avg"),
         ("ORDER BY sum(buy.v)", "ORDER BY needs LIMIT"),
-        ("ORDER BY count(buy) LIMIT 3 PER 1 HOUR", "of the whole answer"),
+        ("ORDER BY count(buy) LIMIT 3 PER 1 HOUR", "to the whole answer"),
         ("LIMIT 3 ORDER BY count(buy)", "comes too late"),
         ("ORDER BY count(buy) DOWN LIMIT 3", "DOWN is not an order"),
     ],
@@ -87,9 +87,9 @@ def test_what_is_not_shown_is_not_ordered_by() -> None:
 
 def test_streams_rules_and_partial_matches_have_no_best_ones() -> None:
     query = estero.query("SELECT * WHERE buy WITHIN 1 HOUR ORDER BY count(buy) LIMIT 1")
-    with pytest.raises(estero.QueryError, match="an answer to all events"):
+    with pytest.raises(estero.QueryError, match="ranks the answer to all events"):
         query.recognizer(SALES.schema, type="type", time="time")
-    with pytest.raises(estero.QueryError, match="an answer to all events") as caught:
+    with pytest.raises(estero.QueryError, match="ranks the answer to all events") as caught:
         estero.rules({"best": query}).run(SALES, type="type", time="time")
     assert caught.value.rule == "rule best"
     with pytest.raises(ValueError, match="partials"):

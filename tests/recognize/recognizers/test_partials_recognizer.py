@@ -138,7 +138,7 @@ def test_late_events_are_counted_and_a_closed_one_takes_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT * WHERE visit ; pay", "told by its window"),
+        ("SELECT * WHERE visit ; pay", "depends on its window"),
         ("SELECT * WHERE visit OR pay WITHIN 1 HOUR", "only a sequence"),
     ],
 )

@@ -198,10 +198,10 @@ def _reader() -> str:
 
 def _version_of_pysigma() -> str:
     """What tells its versions apart: names of the folders that installers put beside a package."""
-    found = find_spec("sigma")
-    if found is None or found.origin is None:
+    spec = find_spec("sigma")
+    if spec is None or spec.origin is None:
         return ""
-    beside = os.listdir(Path(found.origin).parents[1])  # noqa: PTH208 (names are enough)
+    beside = os.listdir(Path(spec.origin).parents[1])  # noqa: PTH208 (names are enough)
     named = sorted(name for name in beside if name.lower().startswith("pysigma-"))
     if named:
         return " ".join(named)
