@@ -223,7 +223,7 @@ def test_the_page_says_who_is_fastest() -> None:
     assert "CORE is missing: not there" in said
     assert "Esper: it said no" in said
     assert "pandas: not measured from 100,000 events on" in said
-    assert "Siddhi: a started match goes on with the next event that fits" in said
+    assert "Siddhi: a started match continues with the next event that fits" in said
 
 
 def test_the_page_says_where_a_peer_wins() -> None:

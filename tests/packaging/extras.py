@@ -165,6 +165,13 @@ rule = "{title: a, logsource: {category: b}, detection: {s: {c|contains: D}, con
 query = estero.sigma(rule, logsource=False)
 assert [found.start for found in query.run([{"c": "x"}, {"c": "xdx"}])] == [1], query
 """
+NO_DELTA = "a Delta table of rules needs deltalake, which is not installed: pip install 'estero[delta]'"
+DELTA = """
+import estero, pyarrow
+from deltalake import write_deltalake
+write_deltalake("rules", pyarrow.table({"name": ["a"], "query": ["SELECT * WHERE A"]}))
+assert list(estero.rule_table("rules/").rules()) == ["a"]
+"""
 NO_KAFKA = "a stream from Kafka needs confluent_kafka, which is not installed: pip install 'estero[kafka]'"
 NO_SPARK = "Estero on Spark needs pyspark, which is not installed: pip install 'estero[spark]'"
 
@@ -278,6 +285,7 @@ def main() -> None:
             f"{answer}.plot()": NO_PLOT,
             "import estero; estero.explore([])": NO_STUDIO,
             "import estero; estero.sigma('title: a')": NO_SIGMA,
+            "import os; os.makedirs('rules/_delta_log'); estero.rule_table('rules/').rules()": NO_DELTA,
             "import estero; estero.live(estero.query('SELECT * WHERE A'), 'kafka://h:1/t')": NO_KAFKA,
             f"{answer}.to_pandas()": "to_pandas() needs pandas: pip install pandas",
         }
@@ -322,11 +330,12 @@ def main() -> None:
         everything.runs(POLARS)
         everything.runs(STUDIO)
         everything.runs(SIGMA)
+        everything.runs(DELTA)
         everything.runs(LIVE)
         everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
         print(
             "estero[all]: the first example runs, its picture is drawn, Polars has it, the studio opens, "
-            "a rule in Sigma runs, a live stream, and the same on Spark"
+            "a rule in Sigma runs, rules in a Delta table are read, a live stream, and the same on Spark"
         )
 
 
