@@ -329,8 +329,7 @@ def main() -> None:
         everything.runs(PLOT)
         everything.runs(POLARS)
         everything.runs(STUDIO)
-        everything.runs(SIGMA)
-        everything.runs(DELTA)
+        everything.runs(SIGMA + DELTA)
         everything.runs(LIVE)
         everything.runs(SPARK, settings=without_java | {"PATH": f"{everything.place / 'bin'}:/usr/bin:/bin"})
         print(
