@@ -155,7 +155,9 @@ def _text_of(row: Mapping[str, str | None]) -> str:
     if language.lower() not in LANGUAGES:
         raise DataError(f"there are rules in {', '.join(LANGUAGES)}, not in {language!r}")
     if query is None:
-        raise DataError("the rule has no query: NULL")
+        raise DataError(
+            f"the rule {row[NAME]!r} has no query: it is NULL", hint="write its text, or delete the row"
+        )
     return LANGUAGES[language.lower()] + query
 
 
