@@ -12,18 +12,20 @@ from hypothesis import strategies as st
 from estero.errors import QueryError
 from estero.language.regex.dialects import for_python
 from estero.language.sigma.addresses import regex_of_network
+from estero.language.sigma.aggregations import aggregation_of, is_aggregation
 from estero.language.sigma.documents import documents_of
+from estero.language.sigma.filters import filter_of
 from estero.language.sigma.read import detection_of
 from estero.language.sigma.reading import Reading
 from estero.language.sigma.regexes import with_flags
-from estero.language.sigma.tree import Detection, Every, Negated, Number, Some, Text
+from estero.language.sigma.tree import Correlation, Detection, Every, Negated, Number, Some, Text
 
 HEAD = "title: A door\nlogsource: {category: doors}\n"
 
 
-def read(detection: str) -> Detection:
+def read(detection: str) -> Detection | Correlation:
     (document,) = documents_of(f"{HEAD}detection:\n{detection}")
-    return detection_of(document, Reading())
+    return (aggregation_of if is_aggregation(document) else detection_of)(document, Reading())
 
 
 def test_a_condition_is_a_tree_of_tests() -> None:
@@ -40,6 +42,7 @@ def test_a_condition_is_a_tree_of_tests() -> None:
     )
     hall = Every((Text("door", "front"), Text("state", "op%n%")))
     lock = Some((Number("code", 7), Text("key", "Brass", cased=True)))
+    assert isinstance(rule, Detection)
     assert rule.condition == Every((hall, Negated(lock)))
 
 
@@ -63,6 +66,33 @@ WRONG = {
     "a name that is not there": ("  s:\n    a: x\n  condition: s and t\n", 6, "'t' not defined"),
     "no end": ("  s:\n    a: x\n  condition: (s\n", 6, "Unbalanced"),
     "a pattern of no name": ("  s:\n    a: x\n  condition: 1 of t*\n", 6, "1 of t*"),
+    "a timeframe alone": ("  s:\n    a: x\n  timeframe: 5m\n  condition: s\n", 6, "the condition has none"),
+    "an aggregation of no time": ("  s:\n    a: x\n  condition: s | count() > 5\n", 6, "needs the time"),
+    "an aggregation of any time": (
+        "  s:\n    a: x\n  timeframe: soon\n  condition: s | count() > 5\n",
+        6,
+        "Timespan 'soon' is invalid",
+    ),
+    "an unknown aggregation": (
+        "  s:\n    a: x\n  timeframe: 5m\n  condition: s | max(a) > 5\n",
+        7,
+        "the aggregation max is not supported",
+    ),
+    "a sum of nothing": (
+        "  s:\n    a: x\n  timeframe: 5m\n  condition: s | sum() > 5\n",
+        7,
+        "sum() has a field",
+    ),
+    "half an aggregation": (
+        "  s:\n    a: x\n  timeframe: 5m\n  condition: s | count() by\n",
+        7,
+        "not an aggregation: count() by",
+    ),
+    "near what is not there": (
+        "  s:\n    a: x\n  timeframe: 5m\n  condition: s | near t\n",
+        7,
+        "'t' not defined",
+    ),
     "a regular expression": (
         "  s:\n    b: x\n    a|re: '(x'\n  condition: s\n",
         6,
@@ -75,7 +105,6 @@ WRONG = {
     "a mapping in a mapping": ("  s:\n    a:\n      b: c\n  condition: s\n", 5, "compared with a mapping"),
     "a number as a key": ("  s:\n    7: x\n  condition: s\n", 4, "the key 7 is not a text"),
     "a condition that is a number": ("  s:\n    a: x\n  condition: 7\n", 6, "a condition is a text"),
-    "an older count": ("  s:\n    a: x\n  condition: s | count() > 5\n", 6, "pipe"),
     "too deep": ("  s:\n    a: x\n  condition: " + "not " * 4000 + "s\n", 6, "nested too deeply"),
     "a name twice": ("  s: {a: x}\n  s: {b: x}\n  condition: s\n", 5, "the key s stands here twice"),
     "a field twice": ("  s: {a: x, a: y}\n  condition: s\n", 4, "the key a stands here twice"),
@@ -94,6 +123,25 @@ WRONG = {
 def test_what_is_wrong_is_said_with_its_line(detection: str, line: int, said: str) -> None:
     with pytest.raises(QueryError, match=re.escape(said)) as raised:
         read(detection)
+    assert raised.value.line_and_column[0] == line
+
+
+FILTER = "title: Not the cat\nlogsource: {category: doors}\nfilter:\n"
+WRONG_FILTERS = {
+    "of no rules": ("  s: {a: x}\n  condition: s\n", 3, "says to which rules it is added"),
+    "of a number": ("  rules: 7\n  s: {a: x}\n  condition: s\n", 4, "says to which rules it is added"),
+    "no condition": ("  rules: any\n  s: {a: x}\n", 3, "at least one condition"),
+    "a name that is not there": ("  rules: any\n  s: {a: x}\n  condition: t\n", 6, "'t' not defined"),
+    "an unknown modifier": ("  rules: any\n  s: {a|sounds: x}\n  condition: s\n", 5, "Unknown modifier"),
+    "a list": ("  - rules\n", 3, "a filter is a mapping"),
+}
+
+
+@pytest.mark.parametrize(("section", "line", "said"), WRONG_FILTERS.values(), ids=WRONG_FILTERS)
+def test_what_is_wrong_with_a_filter_is_said_with_its_line(section: str, line: int, said: str) -> None:
+    (document,) = documents_of(FILTER + section)
+    with pytest.raises(QueryError, match=re.escape(said)) as raised:
+        filter_of(document, Reading())
     assert raised.value.line_and_column[0] == line
 
 

@@ -15,7 +15,7 @@ import estero
 from estero.reference.sigma import detects
 from estero.reference.sigma_windows import windows
 from laws.test_whole_queries import MOST
-from strategies.sigma_rules import PLACEHOLDERS, correlations, detections, events, timed_events
+from strategies.sigma_rules import PLACEHOLDERS, aggregations, correlations, detections, events, timed_events
 
 COLUMNS = pa.schema(
     [("t", pa.int64()), *((name, pa.string()) for name in "kuwovx"), ("n", pa.int64()), ("f", pa.float64())]
@@ -53,6 +53,43 @@ def test_a_correlation_gives_the_windows_of_the_reference(
     event(f"{section['type']} {'some' if due else 'none'} {'with aliases' if 'aliases' in section else ''}")
     assert sorted(found.positions["Event"] for found in answer) == due
     assert answer.count() == len(due)
+
+
+@pytest.mark.filterwarnings("ignore:.*(no event has the field|is not read here):estero.EsteroWarning")
+@given(detections(), detections(), events())
+def test_a_filter_leaves_the_events_that_hold_of_it(
+    detection: dict[str, Any], added: dict[str, Any], given_events: list[dict[str, Any]]
+) -> None:
+    if isinstance(added["condition"], list):
+        added = {**added, "condition": added["condition"][0]}
+    source = {"category": "any"}
+    documents = [
+        {"title": "added", "logsource": source, "filter": {"rules": "any", **added}},
+        {"title": "drawn", "logsource": {**source, "product": "one"}, "detection": detection},
+    ]
+    text = yaml.safe_dump_all(documents, allow_unicode=True, sort_keys=False)
+    query = estero.sigma(text, placeholders=PLACEHOLDERS, logsource=False)
+    numbered = [{"at": place, **one} for place, one in enumerate(given_events)]
+    due = [
+        place
+        for place, one in enumerate(given_events)
+        if detects(detection, one, PLACEHOLDERS) and detects(added, one, PLACEHOLDERS)
+    ]
+    assert [found.start for found in query.run(numbered, time="at")] == due
+
+
+@pytest.mark.filterwarnings("ignore:.*(no event has the field|is not read here):estero.EsteroWarning")
+@given(aggregations(), timed_events())
+def test_an_aggregation_of_the_first_specification_gives_the_windows_of_the_reference(
+    drawn: tuple[dict[str, Any], dict[str, Any], dict[str, Any]], given_events: list[dict[str, Any]]
+) -> None:
+    detection, section, rules = drawn
+    rule = {"title": "drawn", "logsource": {"category": "any"}, "detection": detection}
+    query = estero.sigma(yaml.safe_dump(rule, sort_keys=False), logsource=False)
+    due = windows(section, rules, given_events, [one["t"] for one in given_events], ended=True)
+    answer = query.run(given_events, time="t", time_unit="s", until="end" if " FOR " in str(query) else None)
+    event(f"{section['type']} {'some' if due else 'none'}")
+    assert sorted(found.positions["Event"] for found in answer) == due
 
 
 @pytest.mark.filterwarnings("ignore:.*no event has the field:estero.EsteroWarning")

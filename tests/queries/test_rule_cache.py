@@ -283,4 +283,4 @@ def test_every_class_of_trees_is_written() -> None:
         kind for kind in vars(sigma).values() if isinstance(kind, type) and kind.__module__ == sigma.__name__
     }
     kinds = {*eql_trees().classes, *sigma_trees().classes}
-    assert {kind.__name__ for kind in nodes - kinds} == {"EqlNode", "Correlation"}
+    assert {kind.__name__ for kind in nodes - kinds} == {"EqlNode"}

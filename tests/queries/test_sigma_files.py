@@ -100,6 +100,64 @@ def test_rules_that_cannot_be_run_are_listed_with_the_reason(rules: Path) -> Non
     assert found.bind({}).refused.keys() == found.refused.keys()
 
 
+def _failures(found: estero.RuleSet) -> list[tuple[str | None, int]]:
+    events = [{**one, "Event": place} for place, one in enumerate(EVENTS)]
+    return [(one.rule, one.start) for one in found.run(events, time="t", time_unit="s")]
+
+
+def test_a_filter_in_another_file_is_added_to_rules_also_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESTERO_CACHE", str(tmp_path / "cache"))
+    directory = tmp_path / "rules"
+    directory.mkdir()
+    (directory / "failed.yml").write_text(rule(4625, "name: failed"))
+    (directory / "cleared.yml").write_text(rule(1102, "name: cleared"))
+    assert _failures(estero.rules(directory)) == [("cleared", 0), ("failed", 1), ("failed", 2)]
+    (directory / "later.yml").write_text(
+        "title: Only later\nlogsource: {product: windows}\n"
+        "filter: {rules: [failed], early: {t|lt: 2}, condition: not early}\n"
+    )
+    for _ in range(2):
+        assert _failures(estero.rules(directory)) == [("cleared", 0), ("failed", 2)]
+    (directory / "later.yml").unlink()
+    assert _failures(estero.rules(directory)) == [("cleared", 0), ("failed", 1), ("failed", 2)]
+
+
+@REFUSED
+def test_filters_that_are_added_to_no_rule_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "failed.yml").write_text(rule(4625, "name: failed"))
+    added = "condition: s, s: {t: 1}"
+    (tmp_path / "a.yml").write_text(
+        f"title: a\nlogsource: {{product: windows}}\nfilter: {{rules: [gone], {added}}}\n"
+    )
+    (tmp_path / "b.yml").write_text(
+        f"title: b\nlogsource: {{product: linux}}\nfilter: {{rules: any, {added}}}\n"
+    )
+    found = estero.rules(tmp_path)
+    assert {name: error.message for name, error in found.refused.items()} == {
+        "a": "there is no rule gone",
+        "b": "the filter is added to no rule: none of its rules has the log source product: linux",
+    }
+
+
+def test_an_aggregation_is_a_correlation_also_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ESTERO_CACHE", str(tmp_path / "cache"))
+    directory = tmp_path / "rules"
+    directory.mkdir()
+    counted = rule(4625, "name: twice").replace(
+        "condition: s}", "timeframe: 5s, condition: 's | count() by User >= 2'}"
+    )
+    (directory / "twice.yml").write_text(counted)
+    for _ in range(2):
+        assert _failures(estero.rules(directory)) == [("twice", 1)]
+    text = "title: No eve\nlogsource: {}\nfilter: {rules: any, s: {User: eve}, condition: not s}\n"
+    (directory / "eve.yml").write_text(text.replace("{}", "{product: windows}"))
+    assert _failures(estero.rules(directory)) == []
+
+
 def test_options_are_those_of_one_rule(rules: Path) -> None:
     found = estero.rules(rules / "toast.yml", sigma={"logsource": False, "fields": {"EventID": "id"}})
     assert [alert.start for alert in found.run([{"id": 2}, {"id": 1}])] == [1]

@@ -248,6 +248,36 @@ def correlations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     return section, rules
 
 
+@st.composite
+def aggregations(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The detection section of an aggregation, and the correlation and the detections that it means."""
+    names = draw(st.permutations(("one", "two", "three")))[: draw(st.integers(1, 3))]
+    parts = {name: {"k": draw(st.lists(st.sampled_from("pqr"), min_size=1, max_size=2))} for name in names}
+    timespan = draw(st.sampled_from(("3s", "5s")))
+    detection: dict[str, Any] = {**parts, "timeframe": timespan}
+    section: dict[str, Any] = {"rules": ["all"], "timespan": timespan}
+    kind = draw(st.sampled_from(("event_count", "value_count", "value_sum", "value_avg", "temporal")))
+    if kind == "temporal" and len(names) > 1:
+        condition = f"{names[0]} | near {' and '.join(names[1:])}"
+        rules = {name: {**parts, "condition": name} for name in names}
+        section |= {"type": kind, "rules": list(names)}
+        return {**detection, "condition": condition}, section, rules
+    field = {"event_count": "", "value_count": draw(st.sampled_from("vvvg"))}.get(kind, "n")
+    function = {"value_sum": "sum", "value_avg": "avg"}.get(kind, "count")
+    groups = draw(st.sampled_from(((), ("u",), ("u", "w"))))
+    sign, word = draw(st.sampled_from(((">", "gt"), (">=", "gte"), ("<=", "lte"), ("=", "eq"))))
+    number = draw(st.integers(1, 3))
+    by = f" by {', '.join(groups)}" if groups else ""
+    searched = " or ".join(names)
+    section |= {"type": "value_count" if field and function == "count" else kind, "condition": {word: number}}
+    if kind == "temporal":
+        section["type"], field = "event_count", ""
+    section["condition"] |= {"field": field} if field else {}
+    section |= {"group-by": list(groups)} if groups else {}
+    condition = f"{searched} | {function}({field}){by} {sign} {number}"
+    return {**detection, "condition": condition}, section, {"all": {**parts, "condition": searched}}
+
+
 def _aliases(draw: st.DrawFn, groups: list[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Other fields for some of the groups, by rule; no event has `z`."""
     fields = st.sampled_from(("u", "w", "o", "n", "x", "f", "z"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,23 @@ from estero.language.sigma.fields import Mapped
 from estero.language.sigma.log_sources import KnownSources, condition_of
 from estero.language.sigma.mappings import mapped_of
 from estero.language.sigma.reading import Reading
-from estero.language.sigma.tree import About, Condition, Correlation, Detection, LogSource, Refusal, Rule
+from estero.language.sigma.tree import (
+    About,
+    Condition,
+    Correlation,
+    Detection,
+    Every,
+    LogSource,
+    Refusal,
+    Rule,
+)
 from estero.queries.sigma_statement import SigmaStatement
 from estero.queries.statement import Statement
 
 if TYPE_CHECKING:
     from sigma.processing.pipeline import ProcessingPipeline
+
+    from estero.language.sigma.filters import Filter
 
 
 @dataclass(frozen=True)
@@ -73,8 +84,9 @@ def _texts(name: str, given: object) -> tuple[str, ...]:
 class SigmaRule:
     """One rule of a text: its statement, or the `problem` because of which it cannot be run.
 
-    `unknown_source` is a log source that cannot be recognized. `refers` are the names and ids of the rules to
-    which a correlation refers; unless it generates them, they do not count as separate rules.
+    `filters` are conditions that filters add to it. `unknown_source` is a log source that cannot be
+    recognized. `refers` are the names and ids of the rules to which a correlation refers; unless it generates
+    them, they do not count as separate rules.
     """
 
     document: Document
@@ -84,6 +96,7 @@ class SigmaRule:
     sources: tuple[tuple[Condition | None, Mapped], ...] = ()
     unknown_source: LogSource | None = None
     refers: tuple[str, ...] = ()
+    filters: tuple[Condition, ...] = ()
 
     @property
     def name(self) -> str:
@@ -92,14 +105,35 @@ class SigmaRule:
 
     def statement(self) -> Statement:
         """The statement of a rule that has no problem."""
-        if isinstance(self.rule, Correlation):
+        rule = self.filtered
+        if isinstance(rule, Correlation):
             from estero.queries.sigma_correlation_statement import SigmaCorrelationStatement
 
-            return SigmaCorrelationStatement.of(self.rule, self.sources)
-        if self.rule is None:
+            return SigmaCorrelationStatement.of(rule, self.sources)
+        if rule is None:
             raise ValueError(f"the rule {self.name} has a problem")
         ((source, mapped),) = self.sources
-        return SigmaStatement(self.rule, mapped, source)
+        return SigmaStatement(rule, mapped, source)
+
+    @property
+    def filtered(self) -> Rule | None:
+        """The rule with the conditions that filters add to it."""
+        if not self.filters or self.rule is None:
+            return self.rule
+        if isinstance(self.rule, Correlation):
+            return replace(self.rule, rules=tuple(map(self._with_filters, self.rule.rules)))
+        return self._with_filters(self.rule)
+
+    def is_selected_by(self, added: Filter) -> bool:
+        """Whether the condition of a filter is added to this rule."""
+        if self.rule is None:
+            return False
+        return any(
+            map(added.selects, self.rule.rules if isinstance(self.rule, Correlation) else (self.rule,))
+        )
+
+    def _with_filters(self, rule: Detection) -> Detection:
+        return replace(rule, condition=Every((rule.condition, *self.filters)))
 
 
 def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
@@ -110,7 +144,7 @@ def rules_in_text(text: str, options: SigmaOptions) -> list[SigmaRule]:
 def rules_in_documents(
     documents: Iterable[Document],
     options: SigmaOptions,
-    before: Mapping[int, Detection | Refusal] | None = None,
+    before: Mapping[int, Rule | Refusal] | None = None,
 ) -> list[SigmaRule]:
     """The rules of documents, from any texts, in order; correlations may refer to any of them.
 
@@ -122,15 +156,20 @@ def rules_in_documents(
         if id(one) in known_before
         else _detection(one, options)
         for one in given
-        if "correlation" not in one.content
+        if not {"correlation", "filter"} & one.content.keys()
     }
+    read = _filtered(read, [one for one in given if "filter" in one.content], options)
     known: dict[str, SigmaRule] = {}
     for rule in read.values():
         known |= dict.fromkeys(filter(None, (rule.about.name, rule.about.id)), rule)
     windows = {
         name for one in given if id(one) not in read for name in (_about(one).name, _about(one).id) if name
     }
-    rules = [read.get(id(one)) or _correlation(one, known, windows) for one in given]
+    rules = [
+        read.get(id(one)) or _correlation(one, known, windows)
+        for one in given
+        if id(one) in read or "correlation" in one.content
+    ]
     hidden = {
         name
         for rule in rules
@@ -142,25 +181,78 @@ def rules_in_documents(
 
 def _detection(document: Document, options: SigmaOptions) -> SigmaRule:
     """The rule of a document, with its problem if there is one."""
+    from estero.language.sigma.aggregations import is_aggregation
     from estero.language.sigma.read import detection_of  # which loads pySigma
 
     about = _about(document)
+    if is_aggregation(document):
+        return _aggregation(document, options)
     try:
-        if "filter" in document.content:
-            raise document.error(
-                "filters are not taken", "filter", hint="write `and not` into the condition of the rule"
-            )
         rule = detection_of(document, options.reading)
     except QueryError as error:
         return SigmaRule(document, about, problem=error)
     return _placed(document, rule, options)
 
 
-def _known(document: Document, before: Detection | Refusal, options: SigmaOptions) -> SigmaRule:
+def _filtered(
+    read: Mapping[int, SigmaRule], filters: Iterable[Document], options: SigmaOptions
+) -> dict[int, SigmaRule]:
+    """The rules with the conditions of filters, and filters that cannot be added to any rule as problems."""
+    rules = dict(read)
+    for document in filters:
+        from estero.language.sigma.filters import filter_of  # which loads pySigma
+
+        try:
+            added = filter_of(document, options.reading)
+            named = {name for rule in rules.values() for name in (rule.about.name, rule.about.id)}
+            for name in added.rules:
+                if name not in named:
+                    raise document.error(
+                        f"there is no rule {name}",
+                        "filter",
+                        "rules",
+                        hint="a rule is referred to by name or id",
+                    )
+            selected = [key for key, rule in rules.items() if rule.is_selected_by(added)]
+            if not selected:
+                raise document.error(
+                    f"the filter is added to no rule: none of its rules has the log source {added.source}",
+                    "logsource",
+                )
+        except QueryError as error:
+            rules[id(document)] = SigmaRule(document, _about(document), problem=error)
+            continue
+        for key in selected:
+            rules[key] = replace(rules[key], filters=(*rules[key].filters, added.condition))
+    return rules
+
+
+def _aggregation(document: Document, options: SigmaOptions) -> SigmaRule:
+    """The correlation that an aggregation of Sigma's first specification means."""
+    from estero.language.sigma.aggregations import aggregation_of
+
+    try:
+        return _known(document, aggregation_of(document, options.reading), options)
+    except QueryError as error:
+        return SigmaRule(document, _about(document), problem=error)
+
+
+def _known(document: Document, before: Rule | Refusal, options: SigmaOptions) -> SigmaRule:
     """The rule of a document that was read before."""
-    if isinstance(before, Refusal):
-        return SigmaRule(document, before.about, problem=before.error(document.text))
-    return _placed(document, before, options)
+    match before:
+        case Refusal():
+            return SigmaRule(document, before.about, problem=before.error(document.text))
+        case Detection():
+            return _placed(document, before, options)
+        case Correlation():
+            rules = [_placed(document, rule, options) for rule in before.rules]
+            for rule in rules:
+                if rule.problem is not None:
+                    return replace(rule, about=before.about, rule=before)
+            sources = tuple(source for rule in rules for source in rule.sources)
+            return SigmaRule(
+                document, before.about, before, sources=sources, unknown_source=rules[0].unknown_source
+            )
 
 
 def _placed(document: Document, rule: Detection, options: SigmaOptions) -> SigmaRule:
@@ -205,10 +297,11 @@ def _correlation(document: Document, known: Mapping[str, SigmaRule], windows: Co
                     hint="a rule is referred to by name or id",
                 )
             rule = known[name]
-            if rule.problem is not None or not isinstance(rule.rule, Detection):
-                reason = "" if rule.problem is None else rule.problem.message
+            detection = rule.filtered
+            if rule.problem is not None or not isinstance(detection, Detection):
+                reason = "it is an aggregation" if rule.problem is None else rule.problem.message
                 raise document.error(f"the rule {name} cannot be run: {reason}", "correlation", "rules")
-            detections.append(rule.rule)
+            detections.append(detection)
             sources += rule.sources
         read = correlation_of(document, detections)
     except QueryError as error:

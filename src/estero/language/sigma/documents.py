@@ -22,11 +22,15 @@ _MOST_DOCUMENTS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document: a mapping, the whole text that it is in, and its number there, from 0."""
+    """One document: a mapping, the whole text that it is in, and its number there, from 0.
+
+    `section` is the key that the text has for ``detection``.
+    """
 
     content: Mapping[str, Any]
     text: str = field(repr=False)
     number: int
+    section: str = "detection"
 
     def error(self, message: str, *path: str | int, expected: str = "", hint: str = "") -> QueryError:
         """The error at the end of a path of keys and indices, or as far as it goes."""
@@ -36,7 +40,9 @@ class Document:
 
     def place(self, *path: str | int) -> Span:
         """The place of the key at the end of a path, or of the last one that is there."""
-        if len(path) == 1 and self.number == 0:  # hundreds of rules may be refused for their log source
+        if (
+            len(path) == 1 and path[0] != "detection" and self.number == 0
+        ):  # hundreds of rules may be refused for their log source
             line = re.search(rf"^{re.escape(str(path[0]))}(?=\s*:)", self.text, re.MULTILINE)
             if line is not None:
                 return Span(line.start(), line.end())
@@ -44,7 +50,8 @@ class Document:
 
         here: Any = nodes_of(self.text)[self.number]
         place = _first_line(here, self.text)
-        for step in path:
+        first = tuple(self.section if step == "detection" else step for step in path[:1])
+        for step in (*first, *path[1:]):
             at, here = inside(here, step)
             if at is None:
                 break

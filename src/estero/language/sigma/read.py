@@ -149,7 +149,10 @@ def _refuse_shapes(document: Document) -> None:
                     )
     if "timeframe" in detection:
         raise document.error(
-            "timeframe is of an older Sigma", "detection", "timeframe", hint="correlation: has a timespan"
+            "timeframe belongs to an aggregation, and the condition has none",
+            "detection",
+            "timeframe",
+            hint="condition: selection | count() by user > 5, or write a correlation",
         )
     conditions = detection.get("condition", [])
     for one in conditions if isinstance(conditions, list) else [conditions]:

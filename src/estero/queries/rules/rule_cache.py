@@ -50,7 +50,7 @@ def sigma_trees() -> TreeData:
 
     tests = (t.Text, t.Number, t.Truth, t.Missing, t.Compared, t.Searched, t.Network, t.SameAs, t.PartOfTime)
     joined = (t.Keyword, t.Every, t.Some, t.Negated)
-    return TreeData("sigma", (*tests, *joined, t.LogSource, t.About, t.Detection, t.Refusal))
+    return TreeData("sigma", (*tests, *joined, t.LogSource, t.About, t.Detection, t.Correlation, t.Refusal))
 
 
 class RuleCache:

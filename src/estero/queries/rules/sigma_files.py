@@ -35,14 +35,14 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
     from estero.language.sigma.reading import Reading
-    from estero.language.sigma.tree import Detection, Refusal
+    from estero.language.sigma.tree import Correlation, Detection, Refusal, Rule
     from estero.queries.sigma_rules import rules_in_documents
 
     asked = _options_of(options or {}, cache)
     read = FilesRead()
     remembers = cache.is_on and asked.reading == Reading()
     keys: dict[Path, str] = {}
-    before: dict[int, Detection | Refusal] = {}
+    before: dict[int, Rule | Refusal] = {}
     documents: list[Document] = []
     places: dict[int, Path] = {}
     for file in given:
@@ -50,7 +50,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
             text = text_of_file(file)
             keys[file] = key_of("sigma", text.encode()) if remembers else ""
             known = cache.get(keys[file], sigma_trees()) if remembers else None
-            if known is not None and isinstance(known[1], Detection | Refusal):
+            if known is not None and isinstance(known[1], Correlation | Detection | Refusal):
                 document = Document({}, text, 0)
                 before[id(document)] = known[1]
                 here = [document]
@@ -113,12 +113,14 @@ def _sources_in(cache: RuleCache) -> KnownSources | None:
 
 
 def _remember(rule: SigmaRule, key: str, cache: RuleCache) -> None:
-    """Puts a rule into the cache, or why it cannot be read; no correlation, which depends on other files."""
-    from estero.language.sigma.tree import Detection, Refusal
+    """Puts a rule into the cache, or why it cannot be read; nothing that refers to rules of other files."""
+    from estero.language.sigma.tree import Refusal
 
-    if isinstance(rule.rule, Detection):
+    if not {"correlation", "filter"}.isdisjoint(rule.document.content):
+        return
+    if rule.rule is not None:
         cache.put(key, {}, rule.rule, sigma_trees())
-    elif rule.problem is not None and "correlation" not in rule.document.content:
+    elif rule.problem is not None:
         cache.put(key, {}, Refusal.of(rule.about, rule.problem), sigma_trees())
 
 
