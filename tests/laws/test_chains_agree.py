@@ -127,5 +127,5 @@ def test_inside_partitions_registers_check_pairs(pattern: str) -> None:
     picked = plan_of(tree, layout_of())
     assert isinstance(picked, AutomatonPlan)
     assert dict(picked.refused)["a chain automaton"] == (
-        "it would leave x.x > y.x to a filter; inside partitions registers have few runs to check"
+        "it would leave x.x > y.x to a filter; within partitions, registers have few runs to check"
     )

@@ -70,4 +70,4 @@ def test_keys_that_are_written_go_before() -> None:
     plan = plan_of("A ; B FILTER A.n = B.n PARTITION BY [k]")
     assert division_of_partials(plan).by_key
     assert not plan.shared
-    assert "tasks share the partition keys" in division_in_words(plan.whole, partials=plan)
+    assert "each task processes some of the partition keys" in division_in_words(plan.whole, partials=plan)

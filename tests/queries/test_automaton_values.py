@@ -190,7 +190,7 @@ def test_distances_are_from_the_event_marked_before() -> None:
         "-- 0 → 1  on b0: mark a",
         "-- 1 → 1  on any event: pass over",
         "-- 1 → 2  on b1: mark b (#0)",
-        "-- (#0): only so long after the event marked before: [<= 3 [t]]",
+        "-- (#0): the required distance from the event marked before: [<= 3 [t]]",
         "-- WITHIN 9 EVENTS",
     ]
 

@@ -31,7 +31,7 @@ from estero.plan.key_values import Values
 from estero.plan.keyed import KeyedPlan
 from estero.plan.plan import Layout, Opened, Section, residual_text
 
-_ONE_PARTITION: Final = "equalities make partitions, in which nothing else is compared"
+_ONE_PARTITION: Final = "equalities define partitions, in which nothing else is compared"
 
 MOST_APART: Final = 10
 """The largest number of single events without a join: an automaton has a state for each set of them."""
@@ -88,12 +88,12 @@ class JoinPlan(KeyedPlan):
             )
         else:
             yield (
-                f"{over}PCEA + heap: parts that come in any order run by themselves, and the event that "
+                f"{over}PCEA + heap: parts in any order are matched independently, and the event that "
                 "completes them joins them by equal values"
             )
         update = self.heap_guarantee("O(log {})")
         if self.residuals:
-            yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
+            yield f"guarantee: {update}; filters are evaluated during enumeration, so the delay is unbounded"
         else:
             yield f"guarantee: {update}, output-linear delay between complex events"
 
@@ -114,7 +114,7 @@ def joined(draft: Draft) -> JoinPlan | str:
     if not (draft.in_any_order or draft.asked_for):
         return NOTHING_JOINED
     if has_deadlines(tree.pattern):
-        return "NOT(…) FOR asks for what does not happen beside it"
+        return "NOT(…) FOR requires the absence of other events"
     if speaks_of_whole(draft.pattern):
         return OF_WHOLE
     if tree.strategy is not Strategy.ALL:
@@ -159,17 +159,17 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
             return NOTHING_COMPARED
         best = draft.best.pushed
         if best.program is None and len(best.residuals) <= len(left):
-            return "equalities make partitions, in which no more is compared" if left else _ONE_PARTITION
+            return "equalities define partitions, in which no more is compared" if left else _ONE_PARTITION
         decide = Decision(draft.compiled.automaton, draft.layout.schema)
         for residual in left:
             if not isinstance(decide.drafts(residual), str):
                 text = residual_text(residual, draft.layout.schema.time, draft.keys)
-                return f"it would leave {text} to a filter; registers end runs that violate it"
+                return f"it would leave {text} to a filter; registers drop runs that violate it"
         chain = chained(draft)
     except LimitExceeded:
         return ""
     if isinstance(chain, ChainPlan) and len(chain.residuals) <= len(left):
-        return "each event is compared with the one before it alone"
+        return "each event is compared only with the one before it"
     return ""
 
 

@@ -41,7 +41,7 @@ class Roles:
                 f"{named(attributes[place])} where {_bits(self.of, role)}"
                 for role, attributes in enumerate(self.attributes)
             )
-            yield f"an event has a row for each {named(name)}: {', '.join(named_in)}"
+            yield f"an event has one row for each {named(name)}: {', '.join(named_in)}"
         for bit, flag in enumerate(self.flags):
             yield f"{named(flag)}  b{bit} with this key"
         for bit, predicate in enumerate(self.rows.predicates):

@@ -39,8 +39,8 @@ class SamplePlan(StagedPlan):
 
     def lines(self) -> Iterator[str]:
         """The algorithm that runs, and its guarantees."""
-        yield ("samples: each key has a matching of conditions and events, which grows by augmenting paths")
-        yield "guarantee: per event a time that depends on the conditions alone; each key has one sample"
+        yield "samples: for each key, augmenting paths extend a matching of conditions and events"
+        yield "guarantee: the time per event depends only on the number of conditions; each key has one sample"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The conditions."""
@@ -63,11 +63,11 @@ class SamplesPlan(SamplePlan):
     def lines(self) -> Iterator[str]:
         """The algorithm that runs, and its guarantees."""
         yield (
-            "samples: each key has a matching of conditions and events, which grows by augmenting paths; "
+            "samples: for each key, augmenting paths extend a matching of conditions and events; "
             "further samples are chosen among the first events of each condition"
         )
         yield (
-            "guarantee: per event and sample a time that depends on the conditions and samples asked for; "
+            "guarantee: the time per event and sample depends on the number of conditions and samples; "
             f"each key has at most {self.samples:,} samples and "
             f"{len(self.stages) * (self.samples + len(self.stages) - 2):,} events"
         )

@@ -60,28 +60,28 @@ class SequencePlan(StagedPlan):
     def lines(self) -> Iterator[str]:
         """The algorithm that runs, and its guarantees."""
         yield (
-            "sequences by stages: an event takes the newest candidate of the stage before with its key, so "
-            "that each key has one at each stage"
+            "sequence of stages: an event extends the newest candidate of the stage before that has its key, "
+            "so that each key has one candidate per stage"
         )
         yield "guarantee: constant time per event and stage, output-linear delay between complex events"
         if self.trailing:
-            yield "decided later: what is missing behind the last stage is known when the span has passed"
+            yield "decided later: whether an event after the last stage is missing is known when maxspan has passed"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The stages."""
         yield "Stages", self._stage_lines()
 
     def _stage_lines(self) -> Iterator[str]:
-        for title, asked in (("must be missing before", self.leading), ("drops candidates", self.until)):
+        for title, asked in (("missing before", self.leading), ("until (drops candidates)", self.until)):
             yield from (f"{title}: {self.asked_in_words(one)}" for one in asked)
         for number, (stage, label) in enumerate(zip(self.stages, self.labels, strict=True)):
             yield f"{label}: {self.asked_in_words(stage)}"
             yield from (
-                f"must be missing then: {self.asked_in_words(gap)}"
+                f"missing in between: {self.asked_in_words(gap)}"
                 for place, gap in self.gaps
                 if place == number
             )
-        yield from (f"must be missing behind: {self.asked_in_words(one)}" for one in self.trailing)
+        yield from (f"missing after: {self.asked_in_words(one)}" for one in self.trailing)
 
 
 def plan_sequence(

@@ -32,7 +32,7 @@ def many_candidates(plan: Plan) -> Iterator[str]:
     yield (
         f"{plan.said(asked)} is checked on each complex event before {plan.strategy.value} chooses, and "
         f"{shortened(iteration)} may leave out any event: n events can give 2^n at one end; "
-        "steps that leave nothing out, such as A+[NOT A], give few"
+        "steps that skip nothing, such as A+[NOT A], give few"
     )
 
 

@@ -21,15 +21,12 @@ class Conditions:
     def strategy(self) -> str:
         """The one of three strategies that finds the matches, and its cost."""
         if not self.far:
-            return (
-                "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
-            )
+            return "linear: a backward pass marks where a match is possible, a forward pass takes the preferred one"
         if remembers_pairs(self.far.values()):
-            return "a search that remembers which states failed at which rows: rows × states for each start"
+            return "backtracking that remembers which states failed at which rows: at most rows × states steps per start"
         return (
-            "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
-            "what failed, and "
-            f"ends with an error after {MOST_STEPS:,} steps from one start"
+            "backtracking that remembers what failed, because DEFINE refers to the match so far; "
+            f"it ends with an error after {MOST_STEPS:,} steps from one start"
         )
 
 
