@@ -101,8 +101,8 @@ LEFT = {
     "(A AS u OR B)+ AS v FILTER u.n < v.n": "one event can belong to both variables",
     "A AS u ; B AS v FILTER u.n < v.n OR u.x < v.x": "it is more than a comparison of two variables",
     "A+ AS u FILTER some_day(u)": "a set predicate needs all its events at once",
-    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it must be false, which is known only once all its events "
-    "are there",
+    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it must be false, which is known only when all its events "
+    "are present",
     "A AS u ; B AS v ; (C OR (A FILTER u.n < v.n))": "all its variables are bound outside of the part that "
     "it filters",
     "(A OR B)+ PARTITION BY [missing, other]": "a key is the first of several attributes that an event has",

@@ -73,7 +73,7 @@ def test_it_is_explained() -> None:
     for part in (
         "guarantee: O(log n) per event with n events read, output-linear delay between complex events",
         "join keys: computed by the classification, stored as they are",
-        "on Spark: tasks share the values of x, which all events of an answer share",
+        "on Spark: each task processes some of the values of x, which all events of an answer share",
         "  x\n  ├─ T(x)\n  └─ y\n     ├─ S(x, y)\n     └─ R(x, y)",
         "  T & R → x  on S: mark S, joining T by x = x; R by (x, y) = (x, y)",
         "Classification (DuckDB)",
