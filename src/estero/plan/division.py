@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from estero.language.tree.query import Consume, Strategy
+from estero.language.tree.words import named
 
 if TYPE_CHECKING:
     from estero.plan.levels import PartialsPlan
@@ -233,7 +234,7 @@ def _division(plan: Plan, partials: PartialsPlan | None, *, positions: bool) -> 
 
 
 def _values_in_words(shared: Mapping[str, str], partials: PartialsPlan | None) -> str:
-    names = " or ".join(dict.fromkeys(shared.values()))
+    names = " or ".join(map(named, dict.fromkeys(shared.values())))
     of = "an answer" if partials is None else "a partial match"
     return f"the values of {names}, which all events of {of} share"
 

@@ -10,7 +10,7 @@ from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.pcea import JoinKey
 from estero.errors import QueryError
 from estero.language.tree.distances import DurationWindow
-from estero.language.tree.durations import TimeUnit
+from estero.language.tree.durations import Duration
 from estero.language.tree.expressions import Attribute, EventFilter
 from estero.language.tree.paths import is_path
 from estero.language.tree.pattern import All, As, Disjunction, EventType, Filter, Pattern
@@ -169,7 +169,7 @@ def stand_in(stages: Sequence[Stage], labels: Sequence[str], span_ns: int | None
 
     It has the same types, labels and window, but does not represent conditions and keys.
     """
-    window = None if span_ns is None else DurationWindow(((span_ns, TimeUnit.NANOSECONDS),))
+    window = None if span_ns is None else DurationWindow(Duration(span_ns).parts)
     parts = tuple(As(_any_of(stage.predicate), label) for stage, label in zip(stages, labels, strict=True))
     return QueryTree(
         All(parts) if len(parts) > 1 else parts[0], tuple(map(SelectItem, labels)), window=window

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from estero.errors import legible
+from estero.language.tree.words import named
 from estero.plan.plan import Plan
 from estero.queries.explanation import Explanation
 from estero.recognize.rules.passes import Pass, passes_of
@@ -40,14 +41,14 @@ class RulesExplanation:
                 listed = group.names[:_MOST_LISTED]
                 more = len(group.names) - len(listed)
                 names = ", ".join(listed) + (f" and {more:,} more" if more else "")
-                yield f"  {'one automaton' if len(group.names) == 1 else 'a shared automaton'}: {names}"
+                yield f"  {'own' if len(group.names) == 1 else 'shared'} automaton: {names}"
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def _keys(one: Pass) -> str:
-    brackets = [" or ".join(bracket) for bracket in one.classification.keys]
+    brackets = [" or ".join(map(named, bracket)) for bracket in one.classification.keys]
     return f"partitioned by {', '.join(brackets)}" if brackets else "no partition keys"
 
 
