@@ -122,12 +122,13 @@ def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
     if plan.consume is not Consume.NONE:
         dropped = "all partial matches" if plan.consume is Consume.ANY else "the partial matches of its partition"
         yield f"consume: after each position with an answer, {dropped} are dropped"
+    most = "" if plan.limit is None else f"at most {plan.limit.most} complex event{'s' * (plan.limit.most != 1)}"
     if plan.limit is not None and plan.interval is not None:
         where = "in each partition" if plan.shown_keys else "in the whole stream"
         length = f"in {plan.tree.per!s}, {where}"
-        yield f"limit: at most {plan.limit.most} complex events {length}; the others are only counted"
+        yield f"limit: {most} {length}; the others are only counted"
     elif plan.limit is not None:
-        yield f"limit: at most {plan.limit.most} complex events at each end, where enumeration then stops"
+        yield f"limit: {most} at each end, where enumeration then stops"
     values = [str(item) for item in plan.tree.select or () if isinstance(item, SelectExpression)]
     if values:
         yield f"values: {', '.join(values)}; computed in batches as complex events are listed"
