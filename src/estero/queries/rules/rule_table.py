@@ -16,6 +16,7 @@ import pyarrow.parquet
 
 from estero.arguments import checked
 from estero.errors import DataError, EsteroError, QueryError
+from estero.language.tree.names import some
 from estero.queries.query import Query
 from estero.queries.rules import delta_table
 from estero.queries.rules.rule_directory import RuleFiles, directory_of
@@ -61,7 +62,7 @@ class RuleTable:
                 raise _twice(name, self)
             texts[name] = RuleText(row[QUERY] or "", metadata=_said(row))
             try:
-                read[name] = query_of_text(name, _text_of(row))
+                read[name] = query_of_text(name, _text_of(row, self))
             except QueryError as error:
                 errors += [error, *error.others]
                 error.others = ()
@@ -122,7 +123,7 @@ class RuleRows(RuleOrigin):
             try:
                 if name in texts:
                     raise _twice(name, self._table)
-                text = _text_of(row)
+                text = _text_of(row, self._table)
                 self.know(name, text, query_of_text(name, text))
                 texts[name] = text
             except (EsteroError, ValueError) as error:
@@ -150,13 +151,19 @@ def _twice(name: str, table: RuleTable) -> DataError:
     return DataError(f"two rows have the rule {name!r}", file=table.place, hint="leave one of them out")
 
 
-def _text_of(row: Mapping[str, str | None]) -> str:
+def _text_of(row: Mapping[str, str | None], table: RuleTable) -> str:
     language, query = row.get(LANGUAGE) or "ceql", row[QUERY]
     if language.lower() not in LANGUAGES:
-        raise DataError(f"there are rules in {', '.join(LANGUAGES)}, not in {language!r}")
+        raise DataError(
+            f"the rule {row[NAME]!r} is in an unknown language, {language!r}",
+            file=table.place,
+            hint=f"languages of rules are {some(LANGUAGES, word='and')}",
+        )
     if query is None:
         raise DataError(
-            f"the rule {row[NAME]!r} has no query: it is NULL", hint="write its text, or delete the row"
+            f"the rule {row[NAME]!r} has no query: it is NULL",
+            file=table.place,
+            hint="write its text, or delete the row",
         )
     return LANGUAGES[language.lower()] + query
 
