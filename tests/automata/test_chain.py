@@ -294,8 +294,9 @@ def test_alternatives_that_no_index_tells_apart_are_found_several_times() -> Non
     found = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys)}", WIDE)
     assert isinstance(found, Chain)
     assert found.repeats == (
-        "two runs can mark the same events, because an event A, x can be read in two ways; made deterministic, "
-        "its chain automaton compares the same neighbours by 5 disequalities, and an index has 4 at most"
+        "two runs can mark the same events, because an event A, x can be read in two ways; made "
+        "deterministic, its chain automaton compares the same neighbours by 5 disequalities, and an index "
+        "has 4 at most"
     )
     under_window = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys[:3])}", WIDE, windowed=True)
     assert isinstance(under_window, Chain)

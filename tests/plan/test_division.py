@@ -70,7 +70,7 @@ def test_a_window_is_no_help_without_a_time() -> None:
 
 def test_only_filters_that_decide_what_is_forgotten_forbid_it() -> None:
     forgetting = "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k > 60 CONSUME BY ANY"
-    reason = "filters after enumeration decide what CONSUME BY drops, so each task would enumerate everything"
+    reason = "filters after enumeration decide what CONSUME BY drops, so each task would enumerate all"
     assert why_not_shared(plan_of(parse_query(forgetting), TIMED)) == reason
     for text in (forgetting.removesuffix(" CONSUME BY ANY"), "SELECT * WHERE A ; B CONSUME BY ANY"):
         assert why_not_shared(plan_of(parse_query(text), TIMED)) == ""
@@ -148,15 +148,20 @@ def test_a_predicate_of_events_sees_their_positions() -> None:
         parse_query("SELECT * WHERE A AS a ; B AS b FILTER near(a, b.k) PARTITION BY [key]"), TIMED
     )
     assert division_of(plan) == Division(by_key=True, positions=True)
-    why = "near(a, b.k) receives events with their positions; given attributes, it would receive only their values"
-    assert division_in_words(plan) == f"{KEYS}; before that, one ordered task numbers all events, because {why}"
+    why = "near(a, b.k) receives events with their positions; of attributes it would receive only values"
+    assert (
+        division_in_words(plan) == f"{KEYS}; before that, one ordered task numbers all events, because {why}"
+    )
     assert buckets_in_words(plan) == BUCKET + why
 
 
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        (" PARTITION BY [key]", "each bucket has some of the partition keys, and one task processes a bucket"),
+        (
+            " PARTITION BY [key]",
+            "each bucket has some of the partition keys, and one task processes a bucket",
+        ),
         (
             " WITHIN 9 [t]",
             f"{BUCKET}not all events of an answer share a key",

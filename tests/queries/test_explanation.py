@@ -177,10 +177,7 @@ def test_it_says_what_counting_takes(query: str, time: str) -> None:
 
 def test_an_automaton_too_big_to_be_worked_out_is_not() -> None:
     text = str(estero.query("SELECT * WHERE (A OR B):+ : A : (A OR B):{12}").explain())
-    assert (
-        "deterministic: states and classes of events computed on demand, "
-        "at most 100,000 states" in text
-    )
+    assert "deterministic: states and classes of events computed on demand, at most 100,000 states" in text
 
 
 def test_shares_behind_a_filter_are_even_in_what_is_checked_and_it_says_so() -> None:

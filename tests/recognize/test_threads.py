@@ -170,7 +170,7 @@ def test_what_a_predicate_raises_in_a_thread_is_the_error_of_the_run(few: estero
 
 def test_explain_says_how_a_predicate_may_be_called_by_threads() -> None:
     estero.predicate(name="odd")(bool)
-    one = "one thread, because odd may be called by only one thread at a time, unless"
+    one = "one thread, because odd may only be called by one thread at a time, unless"
     assert one in str(estero.query(ODD).explain())
     estero.predicate(parallel=True, name="odd")(bool)
     assert "each thread processes a range of events" in str(estero.query(ODD).explain())

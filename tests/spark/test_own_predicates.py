@@ -90,7 +90,10 @@ def test_a_dry_run_says_what_needs_one_ordered_task(spark: SparkSession) -> None
     )
     stream = spark.readStream.format("rate").load().selectExpr("'A' AS kind", "timestamp AS t")
     said = str(explain(stream, "SELECT * WHERE A ; A WITHIN 1 MINUTE", **LAYOUT))
-    assert "one ordered task, with one bucket for all events, because not all events of an answer share a key" in said
+    assert (
+        "one ordered task, with one bucket for all events, because not all events of an answer share a key"
+        in said
+    )
 
 
 def test_a_dry_run_finds_what_is_wrong(spark: SparkSession) -> None:

@@ -265,16 +265,16 @@ def test_ranges_of_a_session_give_what_this_process_gives(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (("", ""), "time, each with the window behind it, and one takes their matches in order"),
-        (("PAST LAST ROW", "TO NEXT ROW"), "the window behind it; few rows, or few tasks, are one"),
-        (("MATCH_RECOGNIZE (", "MATCH_RECOGNIZE (PARTITION BY day "), "each task processes some of the partitions"),
+        (("", ""), "a range of time and the window after it, and one takes their matches in order"),
+        (("PAST LAST ROW", "TO NEXT ROW"), "the window after it; with few rows or few tasks, there is one"),
+        (("MATCH_RECOGNIZE (", "MATCH_RECOGNIZE (PARTITION BY day "), "processes some of the partitions"),
         (("WITHIN 9", ""), "one ordered task, because without WITHIN a match may extend to any row"),
         (("up+", "up+ $"), "one ordered task, because $ is the last of all rows"),
         (("count(*)", "MATCH_NUMBER()"), "because MATCH_NUMBER() depends on all earlier matches"),
         (("count(*)", "sum(MATCH_NUMBER())"), "because MATCH_NUMBER() depends on all earlier matches"),
         (("AFTER", "ALL ROWS PER MATCH WITH UNMATCHED ROWS AFTER"), "which rows are unmatched depends on"),
-        (("v > PREV(v)", "v > FIRST(v)"), "because DEFINE looks at the match so far"),
-        (("PAST LAST ROW", "TO high"), "because AFTER MATCH SKIP TO LAST high may find no row at which to resume"),
+        (("v > PREV(v)", "v > FIRST(v)"), "because DEFINE refers to the match so far"),
+        (("PAST LAST ROW", "TO high"), "AFTER MATCH SKIP TO LAST high may find no row at which to resume"),
         (("ORDER BY second", "ORDER BY second / 2"), "because values of type double are not cut into ranges"),
     ],
 )  # fmt: skip

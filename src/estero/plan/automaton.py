@@ -215,14 +215,14 @@ class AutomatonPlan(Plan):
         elif self.residuals:
             yield "residual filter over CEA + tECS: some filters need the whole complex event"
         elif self.registers is not None:
-            yield "CEA + tECS with registers: comparisons between variables are evaluated as runs advance"
+            yield "CEA + tECS with registers: comparisons of variables are evaluated as runs advance"
         else:
-            yield "CEA + tECS: every predicate concerns one event, so one automaton evaluates the whole pattern"
+            yield "CEA + tECS: all predicates concern single events, so one automaton evaluates the pattern"
         yield f"guarantee: {self._guarantee()}"
         if self.registers is not None:
             yield (
-                f"registers: {self.registers.registers} per run; runs in the same state with different values "
-                "are tracked separately, so the time per event grows with their number"
+                f"registers: {self.registers.registers} per run; runs in one state with different values are "
+                "tracked separately, so the time per event grows with their number"
             )
 
     def _guarantee(self) -> str:
@@ -292,7 +292,7 @@ class AutomatonPlan(Plan):
             known = self.classification.schema
             compares = any(not isinstance(residual.condition, Apartness) for residual in self.residuals)
             if compares and not known.types and not known.shared:
-                yield "  (planned without events: if the kinds of columns are known, registers may check some of these)"
+                yield "  (planned without events: registers may check some of these if the kinds are known)"
         if self.has_hidden:
             yield (
                 "after enumeration: duplicates of a complex event, from runs with different hidden labels, "
@@ -304,7 +304,7 @@ class AutomatonPlan(Plan):
             yield f"strategy {self.strategy.value}: {self._strategy()}"
         if self.tree.disjoint:
             where = "in each partition" if self.shown_keys else "in the whole stream"
-            yield f"DISJOINT: {where}, complex events that start before the end of the last one kept are dropped"
+            yield f"DISJOINT: {where}, complex events that start before the last one kept ends are dropped"
 
     def _pushed_lines(self) -> Iterator[str]:
         """The filters that are evaluated as runs advance."""

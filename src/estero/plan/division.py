@@ -154,7 +154,7 @@ class ThreadDivision:
 def thread_division_of(plan: Plan) -> ThreadDivision:
     """The ways in which threads may divide the work of `plan`."""
     if names := ", ".join(name for name, called in plan.predicates.items() if not called.parallel):
-        why_not = f"{names} may be called by only one thread at a time, unless registered with parallel=True"
+        why_not = f"{names} may only be called by one thread at a time, unless registered with parallel=True"
         return ThreadDivision(why_not=why_not)
     why_no_ranges, across = _why_no_ranges(plan), _across_keys(plan)
     by_keys = plan.keyed and not across
@@ -176,7 +176,9 @@ def threads_in_words(plan: Plan) -> str:
     if division.by_keys:
         keys = "the partition keys" if plan.shown_keys else "the keys that equalities define"
         shares.append(f"some of {keys}{' if windows are long' if shares else ''}")
-    only = "" if division.in_order else " (to count; only one thread lists, because answers are decided later)"
+    only = (
+        "" if division.in_order else " (to count; only one thread lists, because answers are decided later)"
+    )
     return f"each thread processes {', or '.join(shares)}{only}"
 
 
@@ -265,5 +267,5 @@ def may_be_shared(plan: Plan) -> bool:
 def why_not_shared(plan: Plan) -> str:
     """The reason why sharing would save nothing even on request; empty if it would."""
     if plan.sieved and plan.consume is not Consume.NONE:
-        return "filters after enumeration decide what CONSUME BY drops, so each task would enumerate everything"
+        return "filters after enumeration decide what CONSUME BY drops, so each task would enumerate all"
     return ""

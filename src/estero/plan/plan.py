@@ -245,7 +245,9 @@ class Plan(ABC):
             return "a distance in EVENTS counts them"
         calls = given_tables(self.residuals)
         if calls:
-            return f"{calls[0]} receives events with their positions; given attributes, it would receive only their values"
+            return (
+                f"{calls[0]} receives events with their positions; of attributes it would receive only values"
+            )
         return ""
 
     @property

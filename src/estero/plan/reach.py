@@ -43,7 +43,9 @@ def reach_in_words(plan: Plan) -> str:
 
 
 def _where(need: Need) -> str:
-    return "in the window before them" if need.first else "in the window after them" if need.last else "near them"
+    if need.first:
+        return "in the window before them"
+    return "in the window after them" if need.last else "near them"
 
 
 def _kinds(plan: Plan, need: Need) -> str:

@@ -40,7 +40,7 @@ class SamplePlan(StagedPlan):
     def lines(self) -> Iterator[str]:
         """The algorithm that runs, and its guarantees."""
         yield "samples: for each key, augmenting paths extend a matching of conditions and events"
-        yield "guarantee: the time per event depends only on the number of conditions; each key has one sample"
+        yield "guarantee: time per event depends only on the number of conditions; each key has one sample"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The conditions."""
@@ -67,7 +67,7 @@ class SamplesPlan(SamplePlan):
             "further samples are chosen among the first events of each condition"
         )
         yield (
-            "guarantee: the time per event and sample depends on the number of conditions and samples; "
+            "guarantee: time per event and sample depends on the number of conditions and samples; "
             f"each key has at most {self.samples:,} samples and "
             f"{len(self.stages) * (self.samples + len(self.stages) - 2):,} events"
         )

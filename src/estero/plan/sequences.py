@@ -65,7 +65,7 @@ class SequencePlan(StagedPlan):
         )
         yield "guarantee: constant time per event and stage, output-linear delay between complex events"
         if self.trailing:
-            yield "decided later: whether an event after the last stage is missing is known when maxspan has passed"
+            yield "decided later: whether events after the last stage are missing is known after maxspan"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The stages."""

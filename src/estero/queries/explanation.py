@@ -120,15 +120,15 @@ def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
     else:
         yield f"window: at most {plan.tree.window!s} from start to end, which bounds memory use"
     if plan.consume is not Consume.NONE:
-        dropped = "all partial matches" if plan.consume is Consume.ANY else "the partial matches of its partition"
-        yield f"consume: after each position with an answer, {dropped} are dropped"
-    most = "" if plan.limit is None else f"at most {plan.limit.most} complex event{'s' * (plan.limit.most != 1)}"
-    if plan.limit is not None and plan.interval is not None:
+        of = "" if plan.consume is Consume.ANY else " of its partition"
+        yield f"consume: after each position with an answer, all partial matches{of} are dropped"
+    if plan.limit is not None:
+        number = f"{plan.limit.most} complex event{'s' * (plan.limit.most != 1)}"
         where = "in each partition" if plan.shown_keys else "in the whole stream"
-        length = f"in {plan.tree.per!s}, {where}"
-        yield f"limit: {most} {length}; the others are only counted"
-    elif plan.limit is not None:
-        yield f"limit: {most} at each end, where enumeration then stops"
+        if plan.interval is not None:
+            yield f"limit: at most {number} in {plan.tree.per!s}, {where}; the others are only counted"
+        else:
+            yield f"limit: at most {number} at each end, where enumeration then stops"
     values = [str(item) for item in plan.tree.select or () if isinstance(item, SelectExpression)]
     if values:
         yield f"values: {', '.join(values)}; computed in batches as complex events are listed"

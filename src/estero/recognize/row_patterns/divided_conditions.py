@@ -21,9 +21,13 @@ class Conditions:
     def strategy(self) -> str:
         """The one of three strategies that finds the matches, and its cost."""
         if not self.far:
-            return "linear: a backward pass marks where a match is possible, a forward pass takes the preferred one"
+            return (
+                "linear: a backward pass marks the possible matches, and a forward pass takes the preferred"
+            )
         if remembers_pairs(self.far.values()):
-            return "backtracking that remembers which states failed at which rows: at most rows × states steps per start"
+            return (
+                "backtracking that remembers the states that failed at each row: rows × states for each start"
+            )
         return (
             "backtracking that remembers what failed, because DEFINE refers to the match so far; "
             f"it ends with an error after {MOST_STEPS:,} steps from one start"
