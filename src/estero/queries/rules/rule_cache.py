@@ -88,7 +88,7 @@ class RuleCache:
     def put(self, key: str, said: dict[str, str], tree: object, trees: TreeData) -> None:
         """Adds the metadata and the tree of a file, if there is a cache."""
         if self._file is not None:
-            with contextlib.suppress(TypeError, RecursionError):  # a tree that is not data is parsed each time
+            with contextlib.suppress(TypeError, RecursionError):  # parsed again each time
                 self._of(trees).put(key, (said, tree))
 
     def save(self) -> None:

@@ -281,7 +281,7 @@ def _asked_column(name: str, conditions: Sequence[Condition]) -> Conditions:
 
 @dataclass(frozen=True, slots=True)
 class _Together:
-    """Parts by number that all join equally many others: those of the first one come first in `parts`."""
+    """Parts by number that join others by the same operator; those of the first come first in `parts`."""
 
     numbers: NDArray[np.int64]
     parts: NDArray[np.int64]
