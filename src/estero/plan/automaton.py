@@ -78,8 +78,8 @@ class AutomatonPlan(Plan):
     @property
     def has_hidden(self) -> bool:
         """Whether runs carry labels that answers do not show."""
-        asked = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
-        return any(transition.hidden - asked for transition in self.automaton.transitions)
+        measured = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
+        return any(transition.hidden - measured for transition in self.automaton.transitions)
 
     @property
     def merges_starts(self) -> bool:
@@ -88,8 +88,8 @@ class AutomatonPlan(Plan):
     @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
         guards = (transition.guard for transition in self.automaton.transitions)
-        asked = {bit for guard in guards for bit in guard.present | guard.absent}
-        return tuple(sorted({deadline.forbidden for deadline in self.deadlines} - asked))
+        read = {bit for guard in guards for bit in guard.present | guard.absent}
+        return tuple(sorted({deadline.forbidden for deadline in self.deadlines} - read))
 
     @property
     def forgets_by_age(self) -> bool:
@@ -106,7 +106,7 @@ class AutomatonPlan(Plan):
         match self.strategy:
             case Strategy.LONGEST | Strategy.SHORTEST:
                 return self._pass_per_start(sieved=sieved)
-            case Strategy.MAX if not (self.residuals or self.has_hidden or self._tells_runs_apart):
+            case Strategy.MAX if not (self.residuals or self.has_hidden or self._distinguishes_runs):
                 return Compared(sieved)
             case Strategy.NEXT | Strategy.LAST if not self.residuals and self.ages is None:
                 return Compared(sieved)
@@ -114,18 +114,18 @@ class AutomatonPlan(Plan):
                 return AtEnd(sieved=True)
             case _:
                 forgets = self.consume is not Consume.NONE
-                return AtEnd(sieved, tallied=not (sieved or self._tells_runs_apart or self.gaps or forgets))
+                return AtEnd(sieved, tallied=not (sieved or self._distinguishes_runs or self.gaps or forgets))
 
     def _pass_per_start(self, *, sieved: bool) -> PerStart:
         if not (sieved or self.registers is not None or self.best_per_start):
             return PerStart(Listed.NOTHING)
-        told_apart = (self.registers is not None or self.best_per_start) and not self.residuals
-        if not ((told_apart or self.asks_greatest) and _marks_its_start(self.automaton)):
+        distinguished = (self.registers is not None or self.best_per_start) and not self.residuals
+        if not ((distinguished or self.asks_greatest) and _marks_its_start(self.automaton)):
             return PerStart(Listed.ALL, sieved)
         return PerStart(Listed.BEST, sieved, drops_overlaps=self.tree.disjoint and self._decides_overlaps)
 
     @property
-    def _tells_runs_apart(self) -> bool:
+    def _distinguishes_runs(self) -> bool:
         """Whether runs in one state may differ in the values they remember or in their age."""
         return self.registers is not None or self.ages is not None
 
@@ -167,9 +167,9 @@ class AutomatonPlan(Plan):
     @property
     def estimated_by(self) -> CEA | None:
         """The automaton, if its runs depend only on the classes of events and mark several events."""
-        told_apart = self.registers is not None or self.ages is not None or self.has_hidden
-        told_apart = told_apart or bool(self.deadlines) or self.merges_starts
-        if told_apart or self.decides_later or not _marks_several(self.automaton):
+        distinguished = self.registers is not None or self.ages is not None or self.has_hidden
+        distinguished = distinguished or bool(self.deadlines) or self.merges_starts
+        if distinguished or self.decides_later or not _marks_several(self.automaton):
             return None
         return self.automaton
 
@@ -192,11 +192,11 @@ class AutomatonPlan(Plan):
     def totals_by_states(self) -> bool:
         match self.limit:
             case None:
-                asked = self.window is None or not (self.keyed or self.automaton.repeats)
+                countable = self.window is None or not (self.keyed or self.automaton.repeats)
             case limit:
-                asked = limit.interval is None and limit.per_end == 1
+                countable = limit.interval is None and limit.per_end == 1
         tallied = isinstance(self.served_by, AtEnd) and self.served_by.tallied
-        return tallied and asked
+        return tallied and countable
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, whose states are computed as events reach them."""
@@ -480,20 +480,20 @@ def ends_on_anything(automaton: CEA) -> bool:
 
 def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
     """Whether checking `residuals` on the complex event that marks most from a start to an end is enough."""
-    asked = growing_keys(residuals, automaton) if residuals else None
-    if not asked:
-        return asked is not None  # these depend on the start and the end alone
+    keys = growing_keys(residuals, automaton) if residuals else None
+    if not keys:
+        return keys is not None  # these depend on the start and the end alone
     classes = _classes(automaton.predicates)
     ordinary = len(classes) <= FEW_CLASSES and not any(True for _ in deadlines_of(automaton.predicates))
-    return ordinary and has_greatest(automaton, classes, asked)
+    return ordinary and has_greatest(automaton, classes, keys)
 
 
 def _marks_several(automaton: CEA) -> bool:
     """Whether some run marks more than one event."""
     leaves = leaving(automaton.transitions)
     marked = {transition.target for transition in automaton.transitions if transition.labels}
-    behind = reached(marked, lambda state: [transition.target for transition in leaves[state]])
-    return any(transition.labels for state in behind for transition in leaves[state])
+    after = reached(marked, lambda state: [transition.target for transition in leaves[state]])
+    return any(transition.labels for state in after for transition in leaves[state])
 
 
 def _marks_its_start(automaton: CEA) -> bool:

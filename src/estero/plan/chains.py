@@ -154,9 +154,9 @@ def chained(draft: Draft) -> ChainPlan | str:
         return draft.why_no_chain
     schema = draft.layout.schema
     aged = by_age(draft.compiled.automaton, draft.compiled.residuals)
-    if not draft.asked_for and not isinstance(aged, str):
+    if not draft.by_name and not isinstance(aged, str):
         return "the age of runs decides the distances of steps"
-    if not draft.asked_for and not draft.best.compares:
+    if not draft.by_name and not draft.best.compares:
         if isinstance(draft.in_partitions, str):
             return NOTHING_COMPARED
         return "equalities define partitions, in which nothing else is compared"
@@ -167,19 +167,19 @@ def chained(draft: Draft) -> ChainPlan | str:
             refused = refused or chain
         elif last or all(residual.place is None for residual in chain.residuals):
             plan = _planned(draft, chain, compiled)
-            return plan if draft.asked_for else _why_registers(plan) or plan
+            return plan if draft.by_name else _why_registers(plan) or plan
     return refused
 
 
-def with_chain(draft: Draft, given: Chain) -> ChainPlan | str:
+def with_chain(draft: Draft, own: Chain) -> ChainPlan | str:
     """The plan of a query whose automaton is a chain that was given directly, or why there is none."""
     strategy = draft.tree.strategy
     if strategy is not Strategy.ALL:
         return _STRATEGY.format(strategy.value)
-    chain = indexed(given, draft.layout.schema, windowed=draft.window is not None)
+    chain = indexed(own, draft.layout.schema, windowed=draft.window is not None)
     if isinstance(chain, str):
         return chain
-    chain = replace(chain, residuals=given.residuals, reasons=given.reasons)
+    chain = replace(chain, residuals=own.residuals, reasons=own.reasons)
     return _planned(draft, chain, draft.compiled)
 
 

@@ -48,7 +48,7 @@ class Draft:
     """A query without errors (`check_query`), and the layout of its events.
 
     `text` is what it prints as, if that is not its tree. `given` is an automaton that replaces that of the
-    pattern, with the conditions still to be checked. `asked_for` says that one plan was requested by name: a
+    pattern, with the conditions still to be checked. `by_name` says that one plan was requested by name: a
     rule then serves the query if it can, even if another serves it better. Properties raise `LimitExceeded`
     if an automaton gets too big.
     """
@@ -58,7 +58,7 @@ class Draft:
     text: object = ""
     given: Compiled | None = None
     state_cap: int = DEFAULT_STATE_CAP
-    asked_for: bool = False
+    by_name: bool = False
 
     def __str__(self) -> str:
         return str(self.text or self.tree)

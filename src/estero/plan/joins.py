@@ -111,7 +111,7 @@ def joined(draft: Draft) -> JoinPlan | str:
     each set of parts (benchmarks/correlated.py).
     """
     tree = draft.tree
-    if not (draft.in_any_order or draft.asked_for):
+    if not (draft.in_any_order or draft.by_name):
         return NOTHING_JOINED
     if has_deadlines(tree.pattern):
         return "NOT(…) FOR requires the absence of other events"
@@ -124,7 +124,7 @@ def joined(draft: Draft) -> JoinPlan | str:
         if not (draft.in_any_order or parts.classes):
             return NOTHING_JOINED
         left = _left(draft, parts)
-        better = "" if draft.asked_for else _why_not_joined(draft, parts, left)
+        better = "" if draft.by_name else _why_not_joined(draft, parts, left)
         return better or _plan(draft, parts, left)
     except (NotJoinedError, LimitExceeded) as reason:
         return str(reason)
@@ -136,15 +136,15 @@ def _left(draft: Draft, parts: Parts) -> tuple[Residual, ...]:
         return ()
     if parts.overlap:
         raise NotJoinedError(f"{parts.left[0]!s} is not an equality, and one event may be two of its parts")
-    whole = [
+    candidates = [
         residual
         for residual in draft.compiled.residuals
         if residual.place is None and all(isinstance(key, str) for _, key in residual.bindings)
     ]
     for condition in parts.left:
-        if sum(residual.condition == condition for residual in whole) != parts.left.count(condition):
+        if sum(residual.condition == condition for residual in candidates) != parts.left.count(condition):
             raise NotJoinedError(f"{condition!s} is not an equality of two attributes")
-    return tuple(residual for residual in whole if residual.condition in parts.left)
+    return tuple(residual for residual in candidates if residual.condition in parts.left)
 
 
 def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str:

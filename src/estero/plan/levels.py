@@ -85,8 +85,8 @@ def levels_plan(tree: QueryTree, layout: Layout, *, chosen: bool = False) -> Lev
     as_answered = chosen and tree != unchosen(tree)
     in_one = _in_one(tree, levels, layout)
     queries = [*(prefix_query(tree, parts) for parts in levels[:-1]), unchosen(tree)]
-    asked = queries if isinstance(in_one, str) else queries[-1:]
-    by_level = [_first_ends(query, layout, consume) for query in asked]
+    needed = queries if isinstance(in_one, str) else queries[-1:]
+    by_level = [_first_ends(query, layout, consume) for query in needed]
     if as_answered:
         by_level[-1] = plan_of(tree, layout)
     return LevelsPlan(

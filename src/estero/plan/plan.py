@@ -397,8 +397,8 @@ class Plan(ABC):
         if roles is not None:
             roles = replace(roles, rows=replace(rows, payload=payload))
             payload = roles.payload_of_events(payload)
-        asked = replace(known, payload=payload)
-        return replace(self, shown=shown, measures=(), classification=asked, roles=roles)
+        classification = replace(known, payload=payload)
+        return replace(self, shown=shown, measures=(), classification=classification, roles=roles)
 
     def of_rows(self) -> Self:
         """The plan for the rows that events become in their roles; without roles it is this one."""
@@ -429,8 +429,8 @@ class Plan(ABC):
         """The checks of complex events, and the reasons why they are not made earlier."""
         yield "after enumeration, on each complex event found by the automaton:"
         texts = map(self.said, self.residuals)
-        said = zip(texts, self.reasons, strict=True)
-        for residual, reason in dict.fromkeys(said):
+        checks = zip(texts, self.reasons, strict=True)
+        for residual, reason in dict.fromkeys(checks):
             yield f"  {residual}"
             yield f"    because {reason}"
 

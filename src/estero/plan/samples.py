@@ -45,7 +45,7 @@ class SamplePlan(StagedPlan):
     def automaton_sections(self) -> Iterator[Section]:
         """The conditions."""
         stages = zip(self.labels, self.stages, strict=True)
-        yield "Conditions", (f"{label}: {self.asked_in_words(asked)}" for label, asked in stages)
+        yield "Conditions", (f"{label}: {self.described(stage)}" for label, stage in stages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,5 +84,5 @@ def plan_sample(stages: Sequence[Stage], layout: Layout, *, most: int = 1, text:
             text=str(text),
         )
     draft = drafted(stages, (), layout, span_ns=None, text=text)
-    fields: dict[str, Any] = {**draft.fields, "stages": draft.asked, "labels": draft.labels}
+    fields: dict[str, Any] = {**draft.fields, "stages": draft.checks, "labels": draft.labels}
     return SamplePlan(**fields) if most == 1 else SamplesPlan(**fields, samples=most)
