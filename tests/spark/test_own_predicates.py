@@ -82,7 +82,7 @@ def test_a_dry_run_says_what_needs_one_ordered_task(spark: SparkSession) -> None
     df = spark.createDataFrame(EVENTS)
     query = "SELECT * WHERE A AS a ; B AS b FILTER near({}, b.n, 4) PARTITION BY [key]"
     assert "ordered task" not in str(explain(df, query.format("a.n"), **LAYOUT))
-    assert "one ordered task numbers all events, because near(a, b.n, 4) is given" in str(
+    assert "one ordered task numbers all events, because near(a, b.n, 4) receives" in str(
         explain(df, query.format("a"), **LAYOUT)
     )
     assert "because the answer shows positions" in str(

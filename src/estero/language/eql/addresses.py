@@ -22,8 +22,8 @@ def _regex(block: str) -> str:
     """The expression for the addresses of a block; raises ValueError if it is not a block."""
     network = ipaddress.ip_network(block, strict=False)
     if isinstance(network, ipaddress.IPv4Network):
-        return rf"\A(?:{_of_four(network)})\z"
-    return rf"(?i)\A(?:{'|'.join(dict.fromkeys(_of_six(network)))})\z"
+        return rf"\A(?:{_ipv4_form(network)})\z"
+    return rf"(?i)\A(?:{'|'.join(dict.fromkeys(_ipv6_forms(network)))})\z"
 
 
 def block_regex(block: str, span: Span) -> str:
@@ -43,7 +43,7 @@ def block_regex(block: str, span: Span) -> str:
         ) from error
 
 
-def _of_four(network: ipaddress.IPv4Network) -> str:
+def _ipv4_form(network: ipaddress.IPv4Network) -> str:
     octets = []
     for place, octet in enumerate(network.network_address.packed):
         bits = min(8, max(0, network.prefixlen - 8 * place))
@@ -62,7 +62,7 @@ def _in_range(low: int, high: int) -> str:
     return f"(?:{'|'.join(tens)})"
 
 
-def _of_six(network: ipaddress.IPv6Network) -> Iterator[str]:
+def _ipv6_forms(network: ipaddress.IPv6Network) -> Iterator[str]:
     """An expression for each spelling: all groups, or each number of groups before and after ``::``."""
     packed = network.network_address.packed
     groups = [int.from_bytes(packed[place : place + 2]) for place in range(0, 16, 2)]

@@ -96,7 +96,7 @@ class Comparing:
         ):
             return e.Comparison(operator, left.node, right.node, span=span)
         if right.is_constant and not left.is_constant:
-            beside = self._beside(operator, left, right, span)
+            beside = self._with_other_kind(operator, left, right, span)
             if beside is not None:
                 return beside
         raise QueryError(
@@ -107,7 +107,7 @@ class Comparing:
             hint="string(x) is the text of a value, number(s) the number that a text is",
         )
 
-    def _beside(
+    def _with_other_kind(
         self, operator: e.ComparisonOperator, value: Typed, constant: Typed, span: Span
     ) -> e.Node | None:
         """The comparison with a constant of another kind; None if the kinds cannot be compared."""

@@ -29,7 +29,7 @@ def regex_of_network(network: str) -> str:
             for place, value in enumerate(known.network_address.packed)
         )
         return "^" + r"\.".join(octets) + "$"
-    return f"(?i)^(?:{'|'.join(_texts(known))})(?:%[^%]+)?$"
+    return f"(?i)^(?:{'|'.join(_forms(known))})(?:%[^%]+)?$"
 
 
 def _octet(value: int, bits: int) -> str:
@@ -41,14 +41,14 @@ def _octet(value: int, bits: int) -> str:
     return "(?:" + "|".join(map(str, range(value, value + (1 << (8 - bits))))) + ")"
 
 
-def _texts(network: IPv6Network) -> Iterator[str]:
+def _forms(network: IPv6Network) -> Iterator[str]:
     """The forms of an address: without ``::``, and with it between any numbers of groups."""
     packed = network.network_address.packed
     values = [int.from_bytes(packed[place : place + 2], "big") for place in range(0, 16, 2)]
     bits = [min(max(network.prefixlen - 16 * place, 0), 16) for place in range(_GROUPS)]
     groups = [_group(value, known) for value, known in zip(values, bits, strict=True)]
     dotted = _dotted(packed[12:], [min(max(network.prefixlen - 8 * place, 0), 8) for place in range(12, 16)])
-    yield from _ended(groups, dotted)
+    yield from _with_dotted_end(groups, dotted)
     free = bits.count(0)
     for before in range(_GROUPS):
         front = ":".join(groups[:before]) + "::"
@@ -60,7 +60,7 @@ def _texts(network: IPv6Network) -> Iterator[str]:
         if any_groups:  # one form for any number of groups that may have any value
             yield f"{front}(?:{'|'.join(_any_groups(any_groups[0], any_groups[-1]))})"
         for after in range(max(least, free + 1), _GROUPS - before):
-            for back in _ended(groups[_GROUPS - after :], dotted):
+            for back in _with_dotted_end(groups[_GROUPS - after :], dotted):
                 yield front + back
 
 
@@ -71,7 +71,7 @@ def _any_groups(least: int, most: int) -> Iterator[str]:
         yield f"(?:{_GROUP}:){{{max(least - 2, 0)},{most - 2}}}{_DOTTED}"
 
 
-def _ended(groups: Sequence[str], dotted: str) -> Iterator[str]:
+def _with_dotted_end(groups: Sequence[str], dotted: str) -> Iterator[str]:
     """The groups, also with the last two written as an IPv4 address."""
     yield ":".join(groups)
     if len(groups) >= 2:

@@ -83,7 +83,7 @@ class Lowering:
                 return self._keywords((condition,))
             case s.SameAs(name, other):
                 pairs = [(one, two) for one in self.attributes(name) for two in self.attributes(other)]
-                return joined((_same(condition, *pair) for pair in pairs), e.Or, absorbing=True)
+                return joined((_test_of_fields(condition, *pair) for pair in pairs), e.Or, absorbing=True)
             case s.Missing(name):
                 return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
@@ -92,7 +92,7 @@ class Lowering:
     def _test(self, test: s.TestOfField) -> Lowered:
         """A test that holds if it holds for any attribute of its field."""
         attributes = self.attributes(test.field, _READ.get(type(test), _COMPARED))
-        tests = [_of_one(one, partial(_tested, test)) for one in attributes]
+        tests = [_test_of_attribute(one, partial(_tested, test)) for one in attributes]
         return tests[0] if len(tests) == 1 else joined(tests, e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
@@ -125,8 +125,8 @@ class Lowering:
         plain = tuple(e.Attribute(one.name) for one in self.fields.texts if not one.listed)
         inside = test(e.Element("v"))
         if len(plain) < 2 or isinstance(inside, bool):
-            return joined((_of_one(one, test) for one in self.fields.texts), e.Or, absorbing=True)
-        listed = (_of_one(one, test) for one in self.fields.texts if one.listed)
+            return joined((_test_of_attribute(one, test) for one in self.fields.texts), e.Or, absorbing=True)
+        listed = (_test_of_attribute(one, test) for one in self.fields.texts if one.listed)
         return joined((e.SomeAttribute(plain, "v", inside), *listed), e.Or, absorbing=True)
 
 
@@ -160,7 +160,7 @@ def denied(condition: Lowered) -> Lowered:
             return e.Not(condition)
         case e.Not(e.IsNull() | e.SomeAttribute() as part):
             return part
-    operands = _common(condition)
+    operands = _null_operands(condition)
     if operands is not None:
         turned = condition.part if isinstance(condition, e.Not) else e.Not(condition)
         return e.Or((*map(e.IsNull, operands), turned))
@@ -173,16 +173,16 @@ def denied(condition: Lowered) -> Lowered:
             raise TypeError(f"{condition} is not a condition of a rule")
 
 
-def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
+def _null_operands(condition: e.Node) -> tuple[e.Node, ...] | None:
     """The operands whose being NULL alone makes the condition NULL; None if it may be NULL otherwise."""
     match condition:
         case e.And(parts) | e.Or(parts):
-            operands = {_common(part) for part in parts}
+            operands = {_null_operands(part) for part in parts}
             return operands.pop() if len(operands) == 1 else None
         case e.IsNull():
             return None
         case e.Not(part):
-            return _common(part)
+            return _null_operands(part)
         case e.Comparison(_, left, right):
             return tuple(side for side in (left, right) if not isinstance(side, e.Literal))
         case e.Like(operand) | e.Ilike(operand) | e.Matches(operand) | e.SomeElement(operand):
@@ -196,7 +196,9 @@ def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
 # ------------------------------------------------------------------------------------ tests
 
 
-def _of_one(one: Attributed, test: Callable[[e.Node, Kind | None], Lowered], name: str = "v") -> Lowered:
+def _test_of_attribute(
+    one: Attributed, test: Callable[[e.Node, Kind | None], Lowered], name: str = "v"
+) -> Lowered:
     """The test of an attribute; for a list, whether it holds for any element."""
     if not one.listed:
         return test(_attribute(one.name), one.kind)
@@ -215,7 +217,7 @@ def _is_missing(one: Attributed) -> Lowered:
     """Whether there is no value; a list without values counts as none."""
     if one.kind is Kind.NULL:
         return True
-    return denied(_of_one(one, lambda value, _: e.Not(e.IsNull(value))))
+    return denied(_test_of_attribute(one, lambda value, _: e.Not(e.IsNull(value))))
 
 
 def _tested(test: s.Test, attribute: e.Node, kind: Kind | None) -> Lowered:
@@ -325,15 +327,15 @@ def _part(attribute: e.Node, kind: Kind | None, part: str, value: int) -> Lowere
     return e.Comparison("=", e.Call(part, (attribute,)), e.Literal(value))
 
 
-def _same(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
+def _test_of_fields(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
     """Whether the text of a field equals, begins, ends with or contains that of another, ignoring case."""
 
     def compared(left: e.Node, kind: Kind | None) -> Lowered:
-        return _of_one(
+        return _test_of_attribute(
             other, lambda right, kind_of: _alike(test, _as_text(left, kind), _as_text(right, kind_of)), "w"
         )
 
-    return _of_one(one, compared)
+    return _test_of_attribute(one, compared)
 
 
 def _alike(test: s.SameAs, left: e.Node | None, right: e.Node | None) -> Lowered:

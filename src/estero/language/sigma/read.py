@@ -199,7 +199,7 @@ _BYTES: Final = re.compile(r"\bb'(.*)'$")
 
 def _with_place(error: Exception, document: Document) -> QueryError:
     """The error of pySigma with its place in the text."""
-    path = _culprit(document)
+    path = _path_of_mistake(document)
     message = _BYTES.sub(r"\1", str(error).split(" in file ")[0])
     if isinstance(error, RecursionError):
         message = "this rule is nested too deeply"
@@ -215,7 +215,10 @@ def _with_place(error: Exception, document: Document) -> QueryError:
 def _with_place_of_value(error: QueryError, document: Document) -> QueryError:
     """An error of values with its place in the rule."""
     return document.error(
-        error.message, *(_culprit(document) or ("detection",)), hint=error.hint, expected=error.expected
+        error.message,
+        *(_path_of_mistake(document) or ("detection",)),
+        hint=error.hint,
+        expected=error.expected,
     )
 
 
@@ -239,7 +242,7 @@ def _by_class(error: Exception) -> tuple[str, ...]:
     return _SECTIONS.get(type(error).__name__, ())
 
 
-def _culprit(document: Document) -> tuple[str | int, ...]:
+def _path_of_mistake(document: Document) -> tuple[str | int, ...]:
     """The path to the first test that cannot be read on its own; empty if all can."""
     detection = document.content.get("detection")
     if not isinstance(detection, dict):

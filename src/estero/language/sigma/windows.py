@@ -55,13 +55,13 @@ def windows_tree(
     anything = joined(conditions, e.Or, absorbing=True)
     condition: e.Node | None = None
     if rule.type == "temporal_ordered":
-        pattern = _ordered(name, conditions, anything)
+        pattern = _ordered_window(name, conditions, anything)
     elif rule.is_of_whole_windows:
-        pattern = _whole(name, anything, rule.seconds, time)
-        condition = _of_all(rule, name, conditions, counted)
+        pattern = _complete_window(name, anything, rule.seconds, time)
+        condition = _condition_on_all(rule, name, conditions, counted)
     else:
         least = max(int(count) + (operator == ">") for operator, count in rule.bounds)
-        pattern, condition = _together(rule, name, conditions, anything, counted, least)
+        pattern, condition = _window(rule, name, conditions, anything, counted, least)
     return QueryTree(
         pattern if condition is None else Filter(pattern, condition),
         select=(SelectItem(name),) if rule.is_of_whole_windows else None,
@@ -72,7 +72,7 @@ def windows_tree(
     )
 
 
-def _together(
+def _window(
     rule: Correlation,
     name: str,
     conditions: Sequence[Lowered],
@@ -94,7 +94,9 @@ def _together(
     return events, None if not tests else tests[0] if len(tests) == 1 else e.And(tuple(tests))
 
 
-def _of_all(rule: Correlation, name: str, conditions: Sequence[Lowered], counted: Sequence[e.Node]) -> e.Node:
+def _condition_on_all(
+    rule: Correlation, name: str, conditions: Sequence[Lowered], counted: Sequence[e.Node]
+) -> e.Node:
     """The condition on all events of a window together."""
     match rule.type:
         case "event_count":
@@ -145,7 +147,7 @@ def _as_number(condition: Lowered) -> e.Node:
     return e.Case((e.When(condition, e.Literal(1)),), e.Literal(0))
 
 
-def _ordered(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pattern:
+def _ordered_window(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pattern:
     """The events of a window that starts with the first rule and has the rules in order."""
     link = Link(absent=(_event(name, anything, _OTHER),))
     between = _events(name, anything, 1)
@@ -157,7 +159,7 @@ def _ordered(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pat
     return Disjunction((shortest, InOrder((shortest, between), (link,))))
 
 
-def _whole(name: str, anything: Lowered, seconds: int, time: str) -> Pattern:
+def _complete_window(name: str, anything: Lowered, seconds: int, time: str) -> Pattern:
     """All events of a complete window: no further event follows within the timespan of its first one."""
     first = _event(name, anything, _FIRST)
     others = InOrder((first, _events(name, anything, 1)), (Link(absent=(_event(name, anything, _OTHER),)),))
