@@ -213,7 +213,7 @@ def _levels(tree: QueryTree) -> tuple[int, ...]:
             "how far a pattern comes depends on its window, and this query has none",
             text=tree.text,
             expected="WITHIN",
-            hint="add a window behind the pattern: WITHIN 1 HOUR",
+            hint="add a window after the pattern: WITHIN 1 HOUR",
         )
     levels = levels_of(tree.pattern)
     if not levels:

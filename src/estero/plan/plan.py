@@ -328,7 +328,7 @@ class Plan(ABC):
                 text=self.tree.text,
                 span=self.tree.places.get("STRATEGY", NOWHERE),
                 expected="a WITHIN clause",
-                hint="for example WITHIN 10 MINUTES, behind the pattern",
+                hint="for example WITHIN 10 MINUTES, after the pattern",
             )
 
     def refuse_distinct(self) -> None:

@@ -259,8 +259,8 @@ def _options(children: Children, allowed: str) -> tuple[tuple[q.Field, ...], _Wi
 
 
 _PLACES: Final = {
-    "maxspan": "maxspan stands behind sequence: sequence by user.name with maxspan=1h […] […]",
-    "runs": "runs stands behind an item of a sequence: […] with runs=3",
+    "maxspan": "maxspan comes after sequence: sequence by user.name with maxspan=1h […] […]",
+    "runs": "runs comes after an item of a sequence: […] with runs=3",
 }
 
 
@@ -331,8 +331,8 @@ def _check_keys(items: list[q.Item], until: q.Item | None) -> None:
                 f"this item has {_numbered(item.keys)}, and the first one has {_numbered(first.keys)}",
                 span=item.span,
                 found=", ".join(map(str, item.keys)) or "no by",
-                expected="as many keys behind each item",
-                hint="keys with one name in all items stand once, behind sequence: sequence by user.name",
+                expected="as many keys after each item",
+                hint="keys with one name in all items come once, after sequence: sequence by user.name",
             )
 
 

@@ -115,7 +115,7 @@ def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
             return keyword_of(value, placeholders)
         case _:
             raise QueryError(
-                "the condition asks for detections of which there are none", hint="see the names behind of"
+                "the condition refers to detections that do not exist", hint="see the names after of"
             )
 
 
