@@ -85,9 +85,15 @@ def test_floats_are_rounded_once_and_infinity_stays() -> None:
 
 def test_nothing_has_a_number_only() -> None:
     found = answer("SELECT a, b WHERE B AS b ; A AS a FILTER a[v > 100]").aggregate(
-        n="count(*)", s="sum(a.v)", m="max(duration)", g="avg(sum(a.v))", c="count(b)", t="min(start_time)"
+        n="count(*)",
+        s="sum(a.v)",
+        m="max(duration)",
+        g="avg(sum(a.v))",
+        c="count(b)",
+        k="sum(count(b))",
+        t="min(start_time)",
     )
-    assert found == {"n": 0, "s": None, "m": None, "g": None, "c": 0, "t": None}
+    assert found == {"n": 0, "s": None, "m": None, "g": None, "c": 0, "k": None, "t": None}
     empty = answer("SELECT a, b WHERE B AS b ; A AS a FILTER a[v > 100]")
     assert empty.participation().to_arrow().num_rows == 0
     assert empty.top(3, by="duration").count() == 0

@@ -110,10 +110,10 @@ REFUSED = {
     "A ; NOT(C) ; B": "it forbids an event in between",
     "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it reads an event without marking it",
     "(A ; B) KEEP [A]": "it reads an event without marking it",
-    "START(A ; B)": "it asks which event is the first of the stream",
+    "START(A ; B)": "it depends on which event is the first of the stream",
     "A AS x ; B AS y FILTER x.n < y.x": "it compares an integer with a float",
     "A AS x ; B AS y FILTER x.s < y.s": "it orders strings",
-    "A AS x ; B AS y FILTER max(x.n) < y.n": "an aggregate is known only once all its events are there",
+    "A AS x ; B AS y FILTER max(x.n) < y.n": "an aggregate is known only when all its events are present",
 }
 
 
@@ -254,7 +254,7 @@ def test_a_range_of_the_event_before_is_one_order() -> None:
     assert last.order == Neighbours(">=", Attribute("n"), Attribute("n"))
     assert last.upper == Neighbours("<=", Attribute("n"), Attribute("k"))
     assert found.reasons == (SECOND_ORDER,)
-    assert str(found).endswith("x → y  on B: mark B, y, where before it n >= n and n <= k")
+    assert str(found).endswith("x → y  on B: mark B, y, where before.n >= n and before.n <= k")
 
 
 def test_the_ends_of_a_range_may_be_outside_of_it() -> None:
@@ -294,8 +294,9 @@ def test_alternatives_that_no_index_tells_apart_are_found_several_times() -> Non
     found = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys)}", WIDE)
     assert isinstance(found, Chain)
     assert found.repeats == (
-        "two runs can make the same marks, as an event A, x can be read in two places; made deterministic, "
-        "its chain automaton compares the same neighbours by 5 disequalities, and an index has 4 at most"
+        "two runs can mark the same events, because an event A, x can be read in two ways; made "
+        "deterministic, its chain automaton compares the same neighbours by 5 disequalities, and an index "
+        "has 4 at most"
     )
     under_window = cases(f"A AS x ; A AS y FILTER {' OR '.join(keys[:3])}", WIDE, windowed=True)
     assert isinstance(under_window, Chain)
@@ -410,7 +411,7 @@ def test_disequalities_have_an_index_of_their_own() -> None:
 
 def test_what_registers_cannot_say_stays_residual() -> None:
     found = chain_for("A AS x ; B+ AS y FILTER x.k = y.k AND max(y.n) > x.n")
-    assert found.reasons == ("an aggregate is known only once all its events are there",)
+    assert found.reasons == ("an aggregate is known only when all its events are present",)
 
 
 def test_residuals_of_a_place_keep_its_hidden_labels() -> None:
@@ -426,8 +427,8 @@ def test_a_chain_prints_its_states_and_comparisons() -> None:
     assert str(found) == (
         "2 states: x, y; a run accepts in y\n"
         "begin → x  on A: mark A, x\n"
-        "x → y  on B: mark B, y, where before it k = k and n < n\n"
-        "y → y  on B: mark B, y, where before it k = k and n < n"
+        "x → y  on B: mark B, y, where before.k = k and before.n < n\n"
+        "y → y  on B: mark B, y, where before.k = k and before.n < n"
     )
 
 

@@ -54,7 +54,7 @@ REFUSED = {
     "A AS x ; B AS y FILTER x.k = y.n": "its equalities do not give all its events one key",
     "A AS x : B AS y FILTER x.k = y.k": "some events have to follow one another directly",
     "(A AS x ; B AS y FILTER x.k = y.k) UNLESS C": "it forbids an event in between",
-    "START(A AS x ; B AS y FILTER x.k = y.k)": "it asks which event is the first of the stream",
+    "START(A AS x ; B AS y FILTER x.k = y.k)": "it depends on which event is the first of the stream",
     "(A AS x ; B AS y FILTER x.k = y.k) KEEP [x]": "it reads an event without marking it",
 }
 
@@ -89,8 +89,8 @@ def test_alternatives_that_find_the_wrong_attribute_are_not_taken() -> None:
 @pytest.mark.parametrize(
     ("tree", "why"),
     [
-        ({"strategy": Strategy.STRICT}, "the strategy STRICT looks at the events in between"),
-        ({"consume": Consume.PARTITION}, "what is consumed depends on the partitions in the query"),
+        ({"strategy": Strategy.STRICT}, "the strategy STRICT depends on the events in between"),
+        ({"consume": Consume.PARTITION}, "CONSUME BY PARTITION depends on the partitions of the query"),
     ],
 )
 def test_clauses_that_see_the_partitions_refuse(tree: dict[str, Strategy | Consume], why: str) -> None:

@@ -124,11 +124,11 @@ def test_one_event_may_complete_two_parts_at_once() -> None:
         ),
         (
             "(A+ AS x ALL B){1,2}",
-            "x may begin a round or go on in one, so a complex event could be found twice",
+            "x may begin a round or continue one, so a complex event could be found twice",
         ),
         (
             "((A+ PARTITION BY [k]))+ ALL B",
-            "A may begin a round or go on in one, so a complex event could be found twice",
+            "A may begin a round or continue one, so a complex event could be found twice",
         ),
     ],
 )

@@ -157,7 +157,7 @@ def test_what_is_not_read_and_why(where: str, reason: str) -> None:
             "A AS x ALL B AS y FILTER x.k = y.k AND x.p < y.p",
             "",
             "",
-            "it would leave x.p < y.p to a filter; registers end runs that violate it",
+            "it would leave x.p < y.p to a filter; registers drop runs that violate it",
         ),
         (
             "A AS x ALL A AS y FILTER x.k = y.k AND x.p + y.p > 3",
@@ -175,7 +175,7 @@ def test_what_is_not_read_and_why(where: str, reason: str) -> None:
             "A AS x ALL B AS y FILTER x.k = y.k AND x.p + y.p > 3",
             "",
             "",
-            "equalities make partitions, in which no more is compared",
+            "equalities define partitions, in which no more is compared",
         ),
         ("A ; B FILTER A.k = B.k", "", "", "no equality joins parts of an ALL"),
         ("(A ; B) ALL C", "", "", "no events are compared with each other"),
@@ -183,13 +183,13 @@ def test_what_is_not_read_and_why(where: str, reason: str) -> None:
             "(A ; B) ALL C FILTER A.k = B.k AND B.k = C.k",
             "",
             "",
-            "equalities make partitions, in which nothing else is compared",
+            "equalities define partitions, in which nothing else is compared",
         ),
         (
             "A ; (B ALL C) FILTER A.k = B.k AND A.m = C.k AND B.m = A.m AND B.k = C.k AND B.s = C.s",
             "",
             "WITHIN 9 EVENTS",
-            "each event is compared with the one before it alone",
+            "each event is compared only with the one before it",
         ),
         (
             "(A ; B) ALL (C ; D) FILTER A.k = C.k",

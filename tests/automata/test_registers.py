@@ -90,19 +90,19 @@ LEFT = {
     "A AS u ; B AS v FILTER u.s != v.s": "strings are compared by !=",
     "A+ AS u FILTER increasing(u.s)": "it orders strings",
     "A+ AS u ; B AS v FILTER u.n != v.n": "a register holds one value, and this one must differ from several",
-    "A+ AS u ; B AS v FILTER max(u.n) < v.n": "an aggregate is known only once all its events are there",
+    "A+ AS u ; B AS v FILTER max(u.n) < v.n": "an aggregate is known only when all its events are present",
     "A+ AS u ; B AS v FILTER u.n > prev(u.n) + v.n": "it compares an event and the one before it with others",
     "A+ AS u FILTER prev(u.n) < 3": "one side is a constant",
-    "A+ AS u FILTER u.x - prev(u.x) < 3.0": "it computes floats of two events; written "
-    "u.x - 3.0 < prev(u.x), which may round otherwise, it would be checked while runs go on",
-    "A AS u ; B AS v FILTER v.n - u.n = 0.5": "it computes floats of two events; written "
-    "v.n - 0.5 = u.n, which may round otherwise, it would be checked while runs go on",
-    "A+ AS u FILTER max(u.n) < 3": "an aggregate is known only once all its events are there",
+    "A+ AS u FILTER u.x - prev(u.x) < 3.0": "it computes floats from two events; written as "
+    "u.x - 3.0 < prev(u.x), which may round differently, it would be evaluated as runs advance",
+    "A AS u ; B AS v FILTER v.n - u.n = 0.5": "it computes floats from two events; written as "
+    "v.n - 0.5 = u.n, which may round differently, it would be evaluated as runs advance",
+    "A+ AS u FILTER max(u.n) < 3": "an aggregate is known only when all its events are present",
     "(A AS u OR B)+ AS v FILTER u.n < v.n": "one event can belong to both variables",
     "A AS u ; B AS v FILTER u.n < v.n OR u.x < v.x": "it is more than a comparison of two variables",
     "A+ AS u FILTER some_day(u)": "a set predicate needs all its events at once",
-    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it must be false, which is known only once all its events "
-    "are there",
+    "A AS u ; NOT(B AS v FILTER v.n > u.n) ; C": "it must be false, which is known only when all its events "
+    "are present",
     "A AS u ; B AS v ; (C OR (A FILTER u.n < v.n))": "all its variables are bound outside of the part that "
     "it filters",
     "(A OR B)+ PARTITION BY [missing, other]": "a key is the first of several attributes that an event has",

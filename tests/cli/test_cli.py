@@ -203,7 +203,7 @@ def test_check_notes_what_is_easily_misread(night: Path) -> None:
     (night / "limited.ceql").write_text("SELECT * WHERE Wind LIMIT 3")
     result = estero("check", night / "limited.ceql")
     assert (result.exit_code, result.stdout) == (0, f"{night / 'limited.ceql'}: ok\n")
-    assert result.stderr.startswith("note: LIMIT 3 is for each end")
+    assert result.stderr.startswith("note: LIMIT 3 applies to each end")
 
 
 def test_check_compares_with_the_events_and_says_everything_at_once(night: Path) -> None:

@@ -40,7 +40,7 @@ def test_they_are_run_together(rules: Path, night: Path, tmp_path: Path) -> None
     assert all(set(line["positions"]) >= {"calm", "frost"} for line in lines)
     shown = estero("run", str(rules), *events(night))
     assert "station=" in shown.stdout
-    assert "together: colder, frost" in estero("explain", str(rules), *events(night)).stdout
+    assert "shared automaton: colder, frost" in estero("explain", str(rules), *events(night)).stdout
 
 
 def test_one_file_with_a_rule_in_eql_is_run_checked_and_explained(tmp_path: Path, night: Path) -> None:

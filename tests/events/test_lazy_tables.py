@@ -112,8 +112,8 @@ def test_a_lazy_frame_leaves_out_rows_itself() -> None:
 @pytest.mark.parametrize(
     ("events", "said"),
     [
-        (LAZY, "the lazy frame numbers the rows and leaves out all but those with type = 'A' or type = 'B'"),
-        (EVENTS, "all rows, because each has a position"),
+        (LAZY, "the lazy frame numbers the rows and keeps only those with type = 'A' or type = 'B'"),
+        (EVENTS, "all rows, because every row has a position"),
     ],
 )
 def test_explain_says_what_is_read(events: object, said: str) -> None:
@@ -124,7 +124,7 @@ def test_explain_says_what_is_read(events: object, said: str) -> None:
 def test_explain_says_that_all_rows_are_counted() -> None:
     explained = estero.query("SELECT A[v] WHERE A : B PARTITION BY [k]").explain(LAZY, type="type")
     assert dict(explained.sections())["Read"] == (
-        "type, k, v (3 of 4 columns); all rows, because each has a position"
+        "type, k, v (3 of 4 columns); all rows, because every row has a position"
     )
 
 

@@ -41,10 +41,10 @@ def read_of(events: object, query: estero.Query = QUERY, **layout: Any) -> str:
 
 
 BY_RELATION = (
-    "the relation numbers the rows and leaves out all but those with kind = 'A' AND name = 'n7' or kind = 'B'"
+    "the relation numbers the rows and keeps only those with kind = 'A' AND name = 'n7' or kind = 'B'"
 )
-BY_US = BY_RELATION.replace("the relation", "a first look")
-ALL = "all rows, because each has a position"
+BY_US = BY_RELATION.replace("the relation", "a first scan")
+ALL = "all rows, because every row has a position"
 
 
 def test_a_relation_in_order_numbers_its_rows_and_leaves_some_out(

@@ -71,7 +71,7 @@ MISTAKES = {
     "sequence with maxspan=1m ![a where b] ![c where d]": ("all events of this sequence are missing", ""),
     "sequence with maxspan=0.5m [a where b] [c where d]": ("maxspan is a whole number and a unit", "30s"),
     "sequence with maxspan=0s [a where b] [c where d]": ("this maxspan is too long or none", ""),
-    "sequence with runs=2 [a where b] [c where d]": ("runs is no setting here", "behind an item"),
+    "sequence with runs=2 [a where b] [c where d]": ("runs is no setting here", "after an item"),
     "sequence by k by l [a where b] [c where d]": ("by stands here a second time", ""),
     "sequence [a where b] with runs=101 [c where d]": ("runs is how often an item comes", ""),
     "sequence [a where b] [c where d] until ![e where f]": ("until takes one event", ""),

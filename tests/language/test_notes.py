@@ -7,11 +7,11 @@ import pytest
 import estero
 
 NOTES = [
-    ("SELECT * WHERE A LIMIT 3", ["LIMIT 3 is for each end"]),
+    ("SELECT * WHERE A LIMIT 3", ["LIMIT 3 applies to each end"]),
     ("SELECT MAX * WHERE A+ ; B", ["MAX compares only complex events with the same end"]),
     (
         "SELECT * WHERE A ; B PARTITION BY [k] WITHIN 10 EVENTS",
-        ["WITHIN 10 EVENTS counts the events of the whole stream"],
+        ["WITHIN 10 EVENTS counts all events of the stream"],
     ),
     (
         "SELECT NEXT * WHERE A+ AS x FILTER x.c != x.c AND x.d <= x.d",
@@ -33,7 +33,7 @@ NOTES = [
     ),
     (
         "SELECT * WHERE A+ PARTITION BY [k] WITHIN 5 EVENTS LIMIT 2",
-        ["A+ may leave out", "WITHIN 5 EVENTS counts", "LIMIT 2 is for each end"],
+        ["A+ may leave out", "WITHIN 5 EVENTS counts", "LIMIT 2 applies to each end"],
     ),
 ]
 NOTHING = [

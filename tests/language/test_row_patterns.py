@@ -130,7 +130,7 @@ def test_all_mistakes_are_found_at_once() -> None:
         ("", "MATCH_RECOGNIZE is empty"),
         ("MEASURES 1 AS x DEFINE a AS TRUE", "MATCH_RECOGNIZE requires a PATTERN clause"),
         ("MEASURES 1 AS x PATTERN (a)", "MATCH_RECOGNIZE requires a DEFINE clause"),
-        ("PATTERN (a) MEASURES 1 AS x DEFINE a AS TRUE", "MEASURES stands behind PATTERN"),
+        ("PATTERN (a) MEASURES 1 AS x DEFINE a AS TRUE", "MEASURES comes after PATTERN"),
         ("MEASURES 1 AS x PATTERN (a) DEFINE AUTO", "DEFINE AUTO is not supported"),
         ("MEASURES 1 AS x SEEK PATTERN (a) DEFINE a AS TRUE", "SEEK is not supported in MATCH_RECOGNIZE"),
         (

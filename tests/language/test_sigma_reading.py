@@ -115,7 +115,7 @@ WRONG = {
     "an hour": ("  s: {a|hour: 24}\n  condition: s\n", 4, "no hour is 24"),
     "an infinite number": ("  s: {a: .inf}\n  condition: s\n", 4, "Invalid number"),
     "tabs": ("\ts: {a: x}\n  condition: s\n", 4, "this is not YAML"),
-    "nothing but null": ("  s:\n    - null\n  condition: s\n", 3, "asked of a field"),
+    "nothing but null": ("  s:\n    - null\n  condition: s\n", 3, "applies to a field"),
 }
 
 

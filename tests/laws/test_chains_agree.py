@@ -98,7 +98,7 @@ def test_random_chains_are_compared_alike_by_every_plan(
 @pytest.mark.parametrize("window", WINDOWS)
 def test_enough_of_them_have_a_chain(window: str) -> None:
     trees = [query(f"SELECT * WHERE {each}{window}").tree for each in CHAINS]
-    plans = [plan_chained(Draft(tree, layout_of(), asked_for=True)) for tree in trees]
+    plans = [plan_chained(Draft(tree, layout_of(), by_name=True)) for tree in trees]
     chains = [plan for plan in plans if isinstance(plan, ChainPlan)]
     assert len(chains) >= 20
     assert any(any(plan.orders) for plan in chains)
@@ -108,7 +108,7 @@ def test_enough_of_them_have_a_chain(window: str) -> None:
 @pytest.mark.parametrize("pattern", FILTERED)
 def test_pairs_and_what_registers_cannot_check_are_chains_with_a_filter(pattern: str) -> None:
     tree = query(f"SELECT * WHERE {pattern} WITHIN 5 EVENTS").tree
-    chained = plan_chained(Draft(tree, layout_of(), asked_for=True))
+    chained = plan_chained(Draft(tree, layout_of(), by_name=True))
     assert isinstance(chained, ChainPlan)
     assert chained.residuals
     better = {FILTERED[2]: "x.k >= y.k", FILTERED[3]: "x.x < z.x"}
@@ -127,5 +127,5 @@ def test_inside_partitions_registers_check_pairs(pattern: str) -> None:
     picked = plan_of(tree, layout_of())
     assert isinstance(picked, AutomatonPlan)
     assert dict(picked.refused)["a chain automaton"] == (
-        "it would leave x.x > y.x to a filter; inside partitions registers have few runs to check"
+        "it would leave x.x > y.x to a filter; within partitions, registers have few runs to check"
     )

@@ -107,7 +107,7 @@ def asks_greatest(pattern: str, condition: str) -> bool:
 def test_states_count(strategy: str, condition: str) -> None:
     plan = plan_of(parse_query(f"SELECT {strategy} * WHERE A+ AS v ; B FILTER {condition}"), layout_of())
     assert plan.residuals == ()
-    assert f"by the states of the automaton, which count:\n  {condition}" in "\n".join(plan.filter_lines())
+    assert f"by states of the automaton that count events:\n  {condition}" in "\n".join(plan.filter_lines())
     many = plan_of(parse_query(f"SELECT {strategy} * WHERE A+ AS v FILTER count(v) <= 5000"), layout_of())
     assert len(many.residuals) == 1
 

@@ -70,7 +70,7 @@ def test_a_window_is_no_help_without_a_time() -> None:
 
 def test_only_filters_that_decide_what_is_forgotten_forbid_it() -> None:
     forgetting = "SELECT * WHERE A AS a ; B AS b FILTER a.k * b.k > 60 CONSUME BY ANY"
-    reason = "what CONSUME BY forgets depends on filters after enumeration, so each task would do all of it"
+    reason = "filters after enumeration decide what CONSUME BY drops, so each task would enumerate all"
     assert why_not_shared(plan_of(parse_query(forgetting), TIMED)) == reason
     for text in (forgetting.removesuffix(" CONSUME BY ANY"), "SELECT * WHERE A ; B CONSUME BY ANY"):
         assert why_not_shared(plan_of(parse_query(text), TIMED)) == ""
@@ -84,11 +84,11 @@ def test_explain_says_so() -> None:
     assert f"\n  on Spark: {NO_KEY}\n" in text
 
 
-KEYS = "tasks share the partition keys"
-HOT = "; a key with too many events for one task is cut into ranges of time"
-BUCKET = "one ordered task, a bucket of all events, because "
-RANGES = "tasks share ranges of time, each with the window before it"
-SORTED = "; first one ordered task numbers all events, because WITHIN 9 EVENTS counts them"
+KEYS = "each task processes some of the partition keys"
+HOT = "; a key with too many events for one task is split into ranges of time"
+BUCKET = "one ordered task, with one bucket for all events, because "
+RANGES = "each task processes a range of time and the window before it"
+SORTED = "; before that, one ordered task numbers all events, because WITHIN 9 EVENTS counts them"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ SORTED = "; first one ordered task numbers all events, because WITHIN 9 EVENTS c
         (
             " PARTITION BY [key] WITHIN 9 [t]",
             Division(by_key=True, cut=True),
-            f"{KEYS}{HOT}, and so are all keys if the files' footers give the times",
+            f"{KEYS}{HOT}, and so are all keys if the footers of files have the times",
         ),
         (
             " PARTITION BY [key] WITHIN 9 EVENTS",
@@ -110,13 +110,13 @@ SORTED = "; first one ordered task numbers all events, because WITHIN 9 EVENTS c
         (
             " PARTITION BY [key] WITHIN 9 [t] CONSUME BY ANY",
             Division(by_key=False),
-            "one ordered task, because what is forgotten depends on all earlier events",
+            "one ordered task, because the events that CONSUME BY drops depend on all earlier events",
         ),
         (" WITHIN 9 [t]", Division(by_key=False, cut=True), RANGES),
         (
             " WITHIN 9 EVENTS",
             Division(by_key=False, positions=True, cut=True),
-            f"{RANGES}; first all events are counted, because WITHIN 9 EVENTS counts them",
+            f"{RANGES}; before that, all events are counted, because WITHIN 9 EVENTS counts them",
         ),
         (" LIMIT 2", Division(by_key=False), NO_KEY),
     ],
@@ -148,22 +148,27 @@ def test_a_predicate_of_events_sees_their_positions() -> None:
         parse_query("SELECT * WHERE A AS a ; B AS b FILTER near(a, b.k) PARTITION BY [key]"), TIMED
     )
     assert division_of(plan) == Division(by_key=True, positions=True)
-    why = "near(a, b.k) is given events with their positions; of attributes it is given values alone"
-    assert division_in_words(plan) == f"{KEYS}; first one ordered task numbers all events, because {why}"
+    why = "near(a, b.k) receives events with their positions; of attributes it would receive only values"
+    assert (
+        division_in_words(plan) == f"{KEYS}; before that, one ordered task numbers all events, because {why}"
+    )
     assert buckets_in_words(plan) == BUCKET + why
 
 
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        (" PARTITION BY [key]", "buckets share the partition keys, and one task has what ends in a bucket"),
+        (
+            " PARTITION BY [key]",
+            "each bucket has some of the partition keys, and one task processes a bucket",
+        ),
         (
             " WITHIN 9 [t]",
             f"{BUCKET}not all events of an answer share a key",
         ),
         (
             " PARTITION BY [key] CONSUME BY ANY",
-            f"{BUCKET}what is forgotten depends on all earlier events",
+            f"{BUCKET}the events that CONSUME BY drops depend on all earlier events",
         ),
     ],
 )

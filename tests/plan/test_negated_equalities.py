@@ -54,4 +54,4 @@ def test_alternatives_that_null_multiplies_are_not_told_apart() -> None:
     assert len(value.machine.transitions) == 2 * COUNT
     text = str(asked("").explain(pa.Table.from_pylist(rows()), type="type"))
     assert "more than 256 cases of values that are NULL" in text
-    assert "what is found twice is given once, so there is no bound on the delay" in text
+    assert "duplicates are removed, so the delay is unbounded" in text

@@ -58,7 +58,7 @@ def test_equalities_that_make_partitions_are_not_compared_by_a_chain() -> None:
     plan = plan_for("SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k")
     assert plan.classification.keys == (("k",),)
     assert dict(plan.refused)["a chain automaton"] == (
-        "equalities make partitions, in which nothing else is compared"
+        "equalities define partitions, in which nothing else is compared"
     )
     forced = plan_for("SELECT * WHERE A AS a ; B AS b FILTER a.k = b.k", only="chain")
     assert isinstance(forced, ChainPlan)
@@ -100,7 +100,7 @@ def test_what_no_key_tells_is_left_to_a_filter_behind_the_join() -> None:
     assert isinstance(by_registers, AutomatonPlan)
     assert by_registers.refused[0] == (
         "PCEA + heap",
-        "it would leave a.n < b.n to a filter; registers end runs that violate it",
+        "it would leave a.n < b.n to a filter; registers drop runs that violate it",
     )
 
 

@@ -32,7 +32,7 @@ def test_all_events_of_each_step_share_it(pattern: str, shared: dict[str, str]) 
     assert plan.shared == shared
     assert division_of_partials(plan).by_key
     names = " or ".join(dict.fromkeys(shared.values()))
-    said = f"share the values of {names}, which all events of a partial match share"
+    said = f"some of the values of {names}, which all events of a partial match share"
     assert said in division_in_words(plan.whole, partials=plan)
     assert said in buckets_in_words(plan.whole, partials=plan)
 
@@ -49,7 +49,7 @@ def test_all_events_of_each_step_share_it(pattern: str, shared: dict[str, str]) 
         ("A AS a ; A AS b FILTER a.k = b.n", "the events of the first 2 steps share no key"),
         ("A : B FILTER A.k = B.k", "directly"),
         ("A ;[NOT C] B FILTER A.k = B.k", "forbids an event"),
-        ("NOT(C) FOR 1 [time] ; A AS u ; B AS v FILTER u.k = v.k", "looks at the events of all keys"),
+        ("NOT(C) FOR 1 [time] ; A AS u ; B AS v FILTER u.k = v.k", "concerns events of all keys"),
     ],
 )
 def test_else_one_task_has_them_and_it_is_said_why(pattern: str, why: str) -> None:
@@ -70,4 +70,4 @@ def test_keys_that_are_written_go_before() -> None:
     plan = plan_of("A ; B FILTER A.n = B.n PARTITION BY [k]")
     assert division_of_partials(plan).by_key
     assert not plan.shared
-    assert "tasks share the partition keys" in division_in_words(plan.whole, partials=plan)
+    assert "each task processes some of the partition keys" in division_in_words(plan.whole, partials=plan)

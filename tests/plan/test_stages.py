@@ -59,12 +59,12 @@ def test_explain_names_the_stages_and_what_must_be_missing() -> None:
         '[any where c == "B"] ![any where n == 9] until [any where n == 6]'
     )
     said = str(query.explain(EVENTS, **LAYOUT))
-    assert "must be missing before: b0" in said
-    assert "drops candidates: b5" in said
+    assert "missing before: b0" in said
+    assert "until (drops candidates): b5" in said
     assert "2: b1" in said
-    assert "must be missing then: b2" in said
+    assert "missing in between: b2" in said
     assert "4: b3" in said
-    assert "must be missing behind: b4" in said
+    assert "missing after: b4" in said
 
 
 def test_positions_are_those_of_stages_and_of_other_queries_all() -> None:

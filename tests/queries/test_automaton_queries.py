@@ -315,4 +315,4 @@ def test_an_anchored_run_may_pass_over_what_comes_first() -> None:
 
 def test_what_an_automaton_leaves_to_ages_and_registers_is_a_filter_beside_it() -> None:
     shown = estero.query("SELECT * WHERE a ;[<= 5 EVENTS] b").automaton()
-    assert shown.filters == ("[<= 5 EVENTS], from the end of what is before to the start of what follows",)
+    assert shown.filters == ("[<= 5 EVENTS], from the end of the part before to the start of the part after",)

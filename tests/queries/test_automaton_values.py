@@ -128,8 +128,8 @@ def test_streams_are_a_clause() -> None:
     ("text", "reason"),
     [
         ("(A AS a ; B AS b ; C AS c FILTER a.m + c.m < b.m)+", "in each instance of its part"),
-        ("A AS a ; B AS b FILTER a.m + 1 < b.m KEEP [b]", "no labels tell which events"),
-        ("A AS a ; NOT(C) FOR 3 [t]", "what does not happen is no part of a transition"),
+        ("A AS a ; B AS b FILTER a.m + 1 < b.m KEEP [b]", "no labels identify the events"),
+        ("A AS a ; NOT(C) FOR 3 [t]", "transitions cannot express the absence of events"),
         ("A AS a ; NOT(C AS c FILTER c.k = a.k) ; B", "not: c.k = a.k"),
     ],
 )
@@ -152,7 +152,7 @@ def test_attributes_by_place_have_names_where_the_events_are_given() -> None:
     """`"#0" = "#1"` asks for columns that no events have."""
     query = estero.conjunctive("Q(x, y) <- C(x, y), A(y, x)")
     stream = pa.table({"type": ["C", "A", "A"], "k": [1, 2, 1], "m": [2, 1, 2]})
-    with pytest.raises(ValueError, match=r"the attributes of C\(x, y\) have names that only the events tell"):
+    with pytest.raises(ValueError, match=r"the attributes of C\(x, y\) are known only with events"):
         _ = query.automaton().transitions
     value = query.automaton(stream, type="type")
     again = estero.automaton(value.transitions, **value.clauses)
@@ -190,7 +190,7 @@ def test_distances_are_from_the_event_marked_before() -> None:
         "-- 0 → 1  on b0: mark a",
         "-- 1 → 1  on any event: pass over",
         "-- 1 → 2  on b1: mark b (#0)",
-        "-- (#0): only so long after the event marked before: [<= 3 [t]]",
+        "-- (#0): the required distance from the event marked before: [<= 3 [t]]",
         "-- WITHIN 9 EVENTS",
     ]
 

@@ -193,7 +193,7 @@ def test_strings_and_numbers_of_two_kinds_are_compared_as_they_are(
     ("asked", "why"),
     [
         ("before.i < f", "it compares an integer with a float"),
-        ("before.i != f", "no index serves an integer and a float that must differ, under a window"),
+        ("before.i != f", "no index serves an integer and a float that must differ, with a window"),
         ("before.s < s", "it orders strings or decimals"),
     ],
 )

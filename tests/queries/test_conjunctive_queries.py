@@ -72,8 +72,8 @@ def test_it_is_explained() -> None:
     assert explained.startswith(f"Query\n  {TEXT}\n\nPlan\n  PCEA + heap: the query is hierarchical")
     for part in (
         "guarantee: O(log n) per event with n events read, output-linear delay between complex events",
-        "join keys: values that the classification computes, as they are",
-        "on Spark: tasks share the values of x, which all events of an answer share",
+        "join keys: computed by the classification, stored as they are",
+        "on Spark: each task processes some of the values of x, which all events of an answer share",
         "  x\n  ├─ T(x)\n  └─ y\n     ├─ S(x, y)\n     └─ R(x, y)",
         "  T & R → x  on S: mark S, joining T by x = x; R by (x, y) = (x, y)",
         "Classification (DuckDB)",
@@ -83,7 +83,7 @@ def test_it_is_explained() -> None:
 
 def test_it_is_explained_without_events() -> None:
     explained = estero.conjunctive(f"{TEXT} WITHIN 10 MINUTES").explain()
-    assert "window: at most 10 MINUTES from start to end; memory follows it" in str(explained)
+    assert "window: at most 10 MINUTES from start to end, which bounds memory use" in str(explained)
     assert "O(log w) per event with w events in the window" in str(explained)
     assert explained.svg().startswith("<?xml")
     (picture,) = shown_by(explained).all("svg", "automaton")

@@ -45,7 +45,7 @@ def test_what_marks_its_start_has_the_plan_that_it_has_without() -> None:
     plans = [dict(each.explain().sections())["Plan"] for each in (query, query.with_distinct("marks"))]
     assert plans[0] == plans[1]
     merged = str(estero.query(LATER).with_distinct("marks").explain())
-    assert "complex events that differ in their starts alone are given once" in merged
+    assert "of complex events that differ only in their starts, one is returned" in merged
 
 
 def test_a_recognizer_and_its_snapshot_are_told() -> None:

@@ -115,7 +115,7 @@ REFUSED = {
     "any where ok + 1 == 2": ("+ takes numbers, and ok is a truth value", ""),
     "any where code": ("a condition is true or false, and this is a string", ""),
     "any where startsWith(code, 7)": ("startsWith takes a string here", '"7"'),
-    "any where concat(size) == code": ("size is a float, of which engines write different texts", ""),
+    "any where concat(size) == code": ("size is a float, whose text differs between engines", ""),
     'any where cidrMatch(code, "10.0.0.0/99")': ("'10.0.0.0/99' is not a block of addresses", ""),
     "any where cidrMatch(code, code)": ("the blocks of cidrMatch are constants", ""),
     'any where code regex "a&b"': ("& is an intersection", ""),
@@ -228,6 +228,35 @@ def test_explain_shows_the_query_and_its_sql() -> None:
     assert said.startswith('Query\n  file where tags == "c"')
     assert "some(tags AS e1, e1 = 'c')" in said
     assert "Classification (DuckDB)" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        (
+            'process where kind == "a" and n > 3',
+            "b0  Event[event.category = 'process' AND kind = 'a' AND n > 3]",
+        ),
+        ("sample by host.name [any where x == 1] [any where y == 2]", "b1  Event[y = 2]"),
+        ('any where length(a) > 3 and cidrmatch(ip, "10.0.0.0/8") | head 3', "b0  Event[length(a) > 3 AND "),
+        (
+            "sequence by ?u with maxspan=90m [any where n : 3] ![any where a != b]",
+            "b1  Event[NOT coalesce(a = b",
+        ),
+    ],
+)
+def test_without_events_any_field_may_exist(text: str, predicate: str) -> None:
+    query = estero.eql(text)
+    assert f"\n  {predicate}" in str(query.explain())
+    assert "on b0: mark 1" in str(query.automaton())
+    assert f"\n  {predicate}" in str(estero.rules({"rule": query}).explain()["rule"])
+
+
+def test_the_span_and_the_keys_of_a_sequence_are_explained_as_written() -> None:
+    query = estero.eql("sequence by host.name with maxspan=90m [any where x == 1] [any where x == 2]")
+    said = str(query.explain())
+    assert "\n  window: at most 1 HOURS 30 MINUTES from start to end" in said
+    assert "\n  on Spark: each task processes some of the values of host.name, which all events" in said
 
 
 def test_lists_in_files_are_asked_as_those_in_memory(tmp_path: Path) -> None:

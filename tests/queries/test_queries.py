@@ -121,7 +121,7 @@ def test_explain_says_plan_guarantee_automaton_and_sql() -> None:
     text = str(query.explain(EVENTS, type="kind", time="ts"))
     for part in (
         "guarantee: constant time per event, output-linear delay between complex events",
-        "window: at most 25 [ts] from start to end; memory follows it",
+        "window: at most 25 [ts] from start to end, which bounds memory use",
         "b1  BUY[price > 2]",
         "0 → 1  on b0: mark SELL, a",
         "1 → 1  on any event: pass over",

@@ -58,11 +58,17 @@ def test_rules_that_wait_for_their_replay_can_be_taken_out_and_replaced() -> Non
             "SELECT * WHERE A ; NOT(B) FOR 1 SECOND WITHIN 5 EVENTS",
             r"its window counts events, and NOT\(…\) FOR time",
         ),
-        ("SELECT * WHERE A ; B WITHIN 5 SECONDS CONSUME BY ANY", "what is forgotten depends on all"),
-        ("SELECT * WHERE A ; B WITHIN 5 SECONDS LIMIT 1 PER 1 HOUR", "LIMIT … PER depends on what was given"),
+        (
+            "SELECT * WHERE A ; B WITHIN 5 SECONDS CONSUME BY ANY",
+            "the events that CONSUME BY drops depend on all",
+        ),
+        (
+            "SELECT * WHERE A ; B WITHIN 5 SECONDS LIMIT 1 PER 1 HOUR",
+            "LIMIT … PER depends on earlier answers",
+        ),
         (
             "SELECT LONGEST DISJOINT * WHERE A ; B WITHIN 5 SECONDS",
-            "DISJOINT depends on what was kept before",
+            "DISJOINT depends on earlier answers",
         ),
         ("SELECT * WHERE START(A) ; B WITHIN 5 SECONDS", "START is the first event of the stream"),
     ],

@@ -92,3 +92,23 @@ def test_what_is_not_a_table_of_rules_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.parquet").write_text("no Parquet")
     with pytest.raises(estero.DataError, match="this is not a Parquet file"):
         estero.rule_table(tmp_path / "b.parquet").rules()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"name": "a", "query": None}, "the rule 'a' has no query: it is NULL"),
+        ({"name": "a", "query": "x", "language": "java"}, "the rule 'a' is in an unknown language, 'java'"),
+    ],
+)
+def test_the_error_of_a_row_names_its_table(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, row: dict[str, str | None], message: str
+) -> None:
+    place = tmp_path / "rules.parquet"
+    columns = {name: pa.array([value], pa.string()) for name, value in row.items()}
+    pa.parquet.write_table(pa.table(columns), place)
+    with pytest.raises(estero.DataError, match=message) as refused:
+        estero.rule_table(place).rules()
+    assert refused.value.file == str(place)
+    origin_of(estero.rule_table(place)).look()
+    assert f"the rule a is refused: {place}: {message}" in caplog.text

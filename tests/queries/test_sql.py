@@ -210,8 +210,8 @@ def test_explain_says_which_way_matches_are_found() -> None:
         return estero.sql(text, tide=TIDE).explain()
 
     assert line("a AS level > PREV(level, 2)").startswith("MATCH_RECOGNIZE 1: linear")
-    assert line("a AS level > FIRST(level)").startswith("MATCH_RECOGNIZE 1: a search that remembers")
-    assert "because DEFINE looks at the match so far" in line("b AS level > sum(a.level)")
+    assert line("a AS level > FIRST(level)").startswith("MATCH_RECOGNIZE 1: backtracking that remembers")
+    assert "because DEFINE refers to the match so far" in line("b AS level > sum(a.level)")
 
 
 def test_within_is_inclusive_and_applied_during_the_search() -> None:

@@ -170,17 +170,17 @@ def test_what_a_predicate_raises_in_a_thread_is_the_error_of_the_run(few: estero
 
 def test_explain_says_how_a_predicate_may_be_called_by_threads() -> None:
     estero.predicate(name="odd")(bool)
-    one = "one thread, because odd may be called by one thread at a time, unless"
+    one = "one thread, because odd may only be called by one thread at a time, unless"
     assert one in str(estero.query(ODD).explain())
     estero.predicate(parallel=True, name="odd")(bool)
-    assert "threads share ranges of events" in str(estero.query(ODD).explain())
+    assert "each thread processes a range of events" in str(estero.query(ODD).explain())
 
 
 def test_explain_says_what_threads_share() -> None:
     said = str(estero.query(RANGES).explain())
-    assert "\n  in process: threads share ranges of events, each with the window before it; left" in said
+    assert "\n  in process: each thread processes a range of events and the window before it; skipped" in said
     said = str(estero.query("SELECT * WHERE A ; B PARTITION BY [k]").explain())
-    assert "\n  in process: threads share the partition keys\n" in said
+    assert "\n  in process: each thread processes some of the partition keys\n" in said
 
 
 def test_ten_users_ask_at_once(events: estero.Scan) -> None:

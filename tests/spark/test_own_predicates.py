@@ -74,7 +74,7 @@ def test_a_dry_run_starts_no_job(spark: SparkSession) -> None:
         started = spark.sparkContext.statusTracker().getJobIdsForGroup("dry")
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-    assert "\n  on Spark: tasks share ranges of time, each with the window before it\n" in said
+    assert "\n  on Spark: each task processes a range of time and the window before it\n" in said
     assert list(started) == []
 
 
@@ -82,7 +82,7 @@ def test_a_dry_run_says_what_needs_one_ordered_task(spark: SparkSession) -> None
     df = spark.createDataFrame(EVENTS)
     query = "SELECT * WHERE A AS a ; B AS b FILTER near({}, b.n, 4) PARTITION BY [key]"
     assert "ordered task" not in str(explain(df, query.format("a.n"), **LAYOUT))
-    assert "one ordered task numbers all events, because near(a, b.n, 4) is given" in str(
+    assert "one ordered task numbers all events, because near(a, b.n, 4) receives" in str(
         explain(df, query.format("a"), **LAYOUT)
     )
     assert "because the answer shows positions" in str(
@@ -90,7 +90,10 @@ def test_a_dry_run_says_what_needs_one_ordered_task(spark: SparkSession) -> None
     )
     stream = spark.readStream.format("rate").load().selectExpr("'A' AS kind", "timestamp AS t")
     said = str(explain(stream, "SELECT * WHERE A ; A WITHIN 1 MINUTE", **LAYOUT))
-    assert "one ordered task, a bucket of all events, because not all events of an answer share a key" in said
+    assert (
+        "one ordered task, with one bucket for all events, because not all events of an answer share a key"
+        in said
+    )
 
 
 def test_a_dry_run_finds_what_is_wrong(spark: SparkSession) -> None:

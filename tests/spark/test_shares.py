@@ -174,7 +174,7 @@ def test_what_cannot_be_shared_is_refused_with_the_reason(spark: SparkSession) -
     with pytest.raises(QueryError) as caught:
         recognize(df, text, type="type", time="t", share=2)
     assert (
-        "the enumeration of this query cannot be shared: what CONSUME BY forgets depends on filters"
+        "the enumeration of this query cannot be shared: filters after enumeration decide what CONSUME BY"
         in str(caught.value)
     )
     assert "leave out share, or CONSUME BY" in str(caught.value)

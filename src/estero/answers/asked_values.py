@@ -17,7 +17,6 @@ WHOLE: Final = (DURATION, START_TIME, END_TIME)
 EVERYTHING: Final = "*"
 _THE_SAME: Final = {
     ("sum", "sum"): "sum",
-    ("sum", "count"): "count",
     ("min", "min"): "min",
     ("max", "max"): "max",
 }

@@ -58,7 +58,7 @@ def by_age(automaton: CEA, residuals: Sequence[Residual]) -> ByAge | str:
     """Turns the distances among the residuals into ages of runs, or says why none of them is one."""
     steps = [residual for residual in residuals if isinstance(residual.condition, Apartness)]
     if not steps:
-        return "no step asks for a distance"
+        return "no step requires a distance"
     labels = frozenset(label for step in steps for label in _labels(step))
     reasons = {step: why for step in steps if (why := _why_no_age(automaton, step, labels))}
     served = [step for step in steps if step not in reasons]

@@ -189,7 +189,7 @@ def why_others_matter(automaton: CEA) -> str:
     other transition reads an event without marking it.
     """
     if FIRST in automaton.predicates:
-        return "it asks which event is the first of the stream"
+        return "it depends on which event is the first of the stream"
     waiting = {transition.source for transition in automaton.transitions if _waits(transition)}
     entered = {transition.target for transition in automaton.transitions}
     if automaton.initial & (waiting | entered):

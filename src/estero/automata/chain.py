@@ -208,8 +208,8 @@ class Chain:
             yield "a run begins at the first event of the stream only"
         for transition in self.transitions:
             source = "begin" if transition.source is None else self.states[transition.source]
-            compared = " and ".join(map(str, transition.comparisons))
-            suffix = f", where before it {compared}" if compared else ""
+            compared = " and ".join(str(comparison.said("before")) for comparison in transition.comparisons)
+            suffix = f", where {compared}" if compared else ""
             marks = ", ".join(sorted(transition.labels))
             target, predicate = self.states[transition.target], self.predicates[transition.predicate]
             yield f"{source} → {target}  on {predicate}: mark {marks}{suffix}"

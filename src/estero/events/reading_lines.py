@@ -19,9 +19,9 @@ def reading_line(sql: str, screen: Screen | None, source: Input, columns: Sequen
     names = named_in(sql, columns)
     shown = f"{_few(names)} ({len(names)} of {len(columns)} columns)" if names else "no column"
     if screen is None or not screen.pushed:
-        return f"{shown}; all rows, because each has a position"
+        return f"{shown}; all rows, because every row has a position"
     by, kept = _who(screen, source), _said(screen.pushed)
-    return f"{shown}; {by} numbers the rows and leaves out all but those with {kept}"
+    return f"{shown}; {by} numbers the rows and keeps only those with {kept}"
 
 
 def _who(screen: Screen, source: Input) -> str:
@@ -30,7 +30,7 @@ def _who(screen: Screen, source: Input) -> str:
         return "the lazy frame"
     numbered = source.stream.in_order() if isinstance(source.stream, Relation) else None
     known = numbered is not None and numbered.has(screen.columns, screen.pushed)
-    return "the relation" if known else "a first look"
+    return "the relation" if known else "a first scan"
 
 
 def _said(one_of: Iterable[Mapping[str, frozenset[str]]]) -> str:

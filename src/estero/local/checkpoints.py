@@ -1,8 +1,8 @@
-"""What a stream has to remember: a state now and then, and since then a journal of what was read.
+"""Checkpoints of a stream: a state from time to time, and a journal of what was read since.
 
-A batch is noted in the journal before it is recognized: where it ends in the source, and its events if the
-source cannot give them again. So a stream that is started anew reads the batches behind its state as they
-were, and gives the same answers with the same numbers; a sink that has some of them leaves these out.
+A batch is written to the journal before it is recognized: its end in the source, and its events if the source
+cannot provide them again. A restarted stream therefore reads the batches after its state as they were, and
+returns the same answers with the same numbers; a sink that already has some of them skips these.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ _STATE: Final = "state"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A stream behind the batch `number`: its recognizer, the place in its source, and its rules.
+    """A stream after the batch `number`: its recognizer, the place in its source, and its rules.
 
-    `stream` is the stream's own name, by which sinks know it; `schema` are its columns as bytes of Arrow;
-    `delivered` the last batches that the sinks were given whole; `rules` are the texts of rules in files.
+    - `stream`: the identity of the stream, which sinks store.
+    - `schema`: its columns, as bytes of Arrow.
+    - `delivered`: the last batches that the sinks have completely.
+    - `rules`: the texts of rules in files.
     """
 
     stream: str
@@ -45,9 +47,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A batch of the journal, another set of `rules`, the time that has `passed`, or what was `delivered`.
+    """A line of the journal: a batch, new `rules`, time that has `passed`, or batches `delivered`.
 
-    Behind the batch something was `shed`, to that limit.
+    If partitions were `shed` after the batch, it has the limit.
     """
 
     number: int = -1
@@ -62,8 +64,8 @@ class Noted:
 class Checkpoint:
     """A directory with a state and a journal, for one process at a time.
 
-    Each step leaves it whole: the state is replaced by a rename, and the journal of the new one begins empty.
-    What the process has written is there if it is killed; the state also if the machine is.
+    Each step leaves it complete: the state is replaced by a rename, and the journal of a new state begins
+    empty. The journal survives the end of the process, and the state also a crash of the machine.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -74,7 +76,7 @@ class Checkpoint:
         self._journal: int | None = None
 
     def state(self) -> State | None:
-        """The last state; None before the first one. Raises `DataError` for one that is damaged."""
+        """The last state; None before the first one. Raises `DataError` if it is damaged."""
         file = self._directory / _STATE
         if not file.is_file():
             return None
@@ -90,7 +92,7 @@ class Checkpoint:
             raise DataError(f"this state of a stream cannot be read: {error}", file=str(file)) from error
 
     def write(self, state: State) -> None:
-        """Puts a state in the place of the last one."""
+        """Replaces the last state."""
         about = asdict(state) | {"format": _FORMAT, "schema": b64encode(state.schema).decode()}
         del about["recognizer"]
         body = json.dumps(about).encode() + b"\n" + state.recognizer
@@ -104,9 +106,9 @@ class Checkpoint:
             _sync(self._directory)
 
     def noted(self, number: int) -> Iterator[Noted]:
-        """What the journal has behind the state `number`; a last line that is not whole does not count.
+        """The journal after the state `number`; an incomplete last line is ignored.
 
-        Raises `DataError` for any other line that is none of a journal.
+        Raises `DataError` for any other invalid line.
         """
         file = self._path(number)
         if not file.is_file():
@@ -125,7 +127,7 @@ class Checkpoint:
                 yield noted
 
     def begin(self, number: int) -> None:
-        """Opens the journal behind the state `number`, cuts off a broken last line, and drops older ones."""
+        """Opens the journal after the state `number`, without a broken last line, and deletes older ones."""
         self.close_journal()
         path = self._path(number)
         self._journal = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -136,24 +138,24 @@ class Checkpoint:
                 other.unlink()
 
     def note_batch(self, number: int, after: Offsets, texts: Sequence[bytes] | None) -> None:
-        """Notes a batch before anything is done with it."""
+        """Writes a batch to the journal, before it is processed."""
         kept = None if texts is None else [b64encode(text).decode() for text in texts]
         self._note({"number": number, "after": after, "texts": kept})
 
     def note_rules(self, number: int, rules: dict[str, str]) -> None:
-        """Notes the rules from the batch behind `number` on."""
+        """Writes the rules that apply after the batch `number`."""
         self._note({"number": number, "rules": rules})
 
     def note_passed(self, number: int, ticks: int) -> None:
-        """Notes that no event before a time comes behind a batch; what that decides has this number."""
+        """Writes that no events before a time follow a batch; answers decided by this have its number."""
         self._note({"number": number, "passed": ticks})
 
     def note_shed(self, number: int, limit: int | str) -> None:
-        """Notes that partitions are shed behind a batch, until the state takes no more than that."""
+        """Writes that partitions are shed after a batch until the state is within a limit."""
         self._note({"number": number, "shed": limit})
 
     def note_delivered(self, delivered: list[int]) -> None:
-        """Notes up to which batch the sinks have all answers and all dead letters."""
+        """Writes the last batches whose answers and dead letters the sinks have completely."""
         self._note({"delivered": delivered})
 
     def close_journal(self) -> None:
@@ -163,7 +165,7 @@ class Checkpoint:
             self._journal = None
 
     def close(self) -> None:
-        """Closes the journal, and lets other processes in."""
+        """Closes the journal and releases the lock."""
         self.close_journal()
         os.close(self._lock)
 
@@ -182,7 +184,7 @@ class Checkpoint:
 
 @contextmanager
 def _as_data_errors(directory: Path) -> Iterator[None]:
-    """What the system says where nothing can be written, as an error that names the directory."""
+    """A context manager that turns errors of the system into `DataError` with the name of the directory."""
     try:
         yield
     except OSError as error:
@@ -194,7 +196,7 @@ def _as_data_errors(directory: Path) -> Iterator[None]:
 
 
 def _locked(directory: Path) -> int:
-    """A file of the directory that this process alone has locked; the system unlocks it as it ends."""
+    """A file of the directory, locked by this process until it ends."""
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         import fcntl
@@ -209,7 +211,7 @@ def _locked(directory: Path) -> int:
 
 
 def _sync(directory: Path) -> None:
-    """Has the disk keep the names in a directory, where the system can."""
+    """Has the system write the names in a directory to disk, if it can."""
     if os.name != "posix":
         return
     descriptor = os.open(directory, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Values of JSON and texts → columns of Arrow; and which of them are none."""
+"""Values of JSON and texts as columns of Arrow, and the values that are not of a type."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from estero.errors import legible
 
 _UTC: Final = "UTC"
 _REFUSED: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
-"""What Arrow raises for a value that is not of a type."""
+"""The errors of Arrow for a value that is not of a type."""
 
 
 def values_as(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values as JSON has them in a column of a type; ValueError where one is not of it.
+    """Values of JSON as a column of a type; raises ValueError if one is not of it.
 
-    An integer is no text and a truth value no number; times, dates and decimals are texts. Whether a value is
-    taken does not depend on the others.
+    An integer is not a text, and a truth value not a number; times, dates and decimals are texts. Whether a
+    value is accepted does not depend on the others.
     """
     classes = set(map(type, values))
     numbers = _NUMBERS.get((kind.id, *classes)) if len(classes) == 1 else None
@@ -35,13 +35,13 @@ def values_as(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 _NUMBERS: Final = {(pa.int64().id, int): "q", (pa.float64().id, float): "d"}
-"""How Python stores numbers of one class for a column of a type: Arrow takes three times as long."""
+"""The formats of arrays in which Python passes numbers to Arrow, three times as fast as in lists."""
 
 
 def texts_as(texts: pa.Array, kind: pa.DataType, *, has_zone: bool | None = None) -> pa.Array:
-    """Texts in a column of a type, ``2026-03-02T12:00:00Z`` for a time; ArrowInvalid where one is not of it.
+    """Texts as a column of a type, ``2026-03-02T12:00:00Z`` for times; raises ArrowInvalid if one is invalid.
 
-    A time without a zone is in UTC. It takes less time to know whether the first text `has_zone`.
+    A time without a zone is in UTC. It is faster if the caller knows whether the first text `has_zone`.
     """
     if not pa.types.is_timestamp(kind):
         return texts.cast(kind)
@@ -52,7 +52,7 @@ def texts_as(texts: pa.Array, kind: pa.DataType, *, has_zone: bool | None = None
             read = pa.timestamp(kind.unit, zone)
             times = texts.cast(read)
             return times if read.equals(kind) else times.cast(kind)
-        except pa.ArrowInvalid as error:  # one has a zone, or has none, or is no time
+        except pa.ArrowInvalid as error:  # one has a zone, lacks one, or is not a time
             reason = error
     if len(texts) < 2:
         raise reason
@@ -61,12 +61,12 @@ def texts_as(texts: pa.Array, kind: pa.DataType, *, has_zone: bool | None = None
 
 
 def _ends_with_zone(text: str) -> bool:
-    """Whether a text seems to be a time with a zone: a cast that fails takes a microsecond a text."""
+    """Whether a text seems to be a time with a zone; a failed cast costs a microsecond per text."""
     return text.endswith("Z") or "+" in text[-6:] or "-" in text[-6:]
 
 
 def wrong_values(values: Sequence[Any], kind: pa.DataType) -> dict[int, str]:
-    """The places of values that are not of a type, with the reason."""
+    """The places of values that are not of a type, with the reasons."""
     try:
         values_as(values, kind)
     except _REFUSED:
@@ -79,7 +79,7 @@ def wrong_values(values: Sequence[Any], kind: pa.DataType) -> dict[int, str]:
 
 
 def wrong_texts(texts: pa.Array, kind: pa.DataType) -> dict[int, str]:
-    """The places of texts that are not of a type, with the reason."""
+    """The places of texts that are not of a type, with the reasons."""
     try:
         texts_as(texts, kind)
     except _REFUSED:
@@ -97,7 +97,7 @@ def _check(classes: set[type], allowed: set[type] | None) -> None:
 
 
 def _classes(kind: pa.DataType) -> set[type] | None:
-    """The types of Python that JSON has for a type; None where Arrow may decide."""
+    """The Python types of JSON values of a type; None if Arrow decides."""
     if pa.types.is_boolean(kind):
         return {bool}
     if pa.types.is_integer(kind):

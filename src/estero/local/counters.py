@@ -1,4 +1,4 @@
-"""What a running stream counts, and where its time goes."""
+"""The counters of a running stream, and the time spent in its stages."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from time import perf_counter
 from typing import Any
 
 STAGES = ("poll", "decode", "recognize", "write", "checkpoint")
-"""The parts of a batch whose seconds are counted."""
+"""The stages of a batch whose seconds are counted."""
 _KEPT = ("events", "dead", "skipped", "batches", "answers", "shed_partitions")
 
 
 class Counters:
-    """Numbers since the stream began, and seconds since this process did; another thread may read them."""
+    """Numbers since the stream began, and seconds since this process did; other threads may read them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -25,25 +25,25 @@ class Counters:
         self._seconds = dict.fromkeys(STAGES, 0.0)
 
     def add(self, **numbers: int) -> None:
-        """Adds to some numbers."""
+        """Adds to some counters."""
         with self._lock:
             for name, number in numbers.items():
                 self._numbers[name] += number
 
     def add_answers(self, rules: Counter[str]) -> None:
-        """Adds answers by rule."""
+        """Adds to the numbers of answers by rule."""
         with self._lock:
             self._by_rule.update(rules)
             self._numbers["answers"] += rules.total()
 
     def put(self, **gauges: int) -> None:
-        """Puts numbers in the place of some."""
+        """Sets some counters."""
         with self._lock:
             self._gauges.update(gauges)
 
     @contextmanager
     def timing(self, stage: str) -> Iterator[None]:
-        """Adds the seconds of the block to a stage."""
+        """A context manager that adds the seconds of its block to a stage."""
         start = perf_counter()
         try:
             yield
@@ -52,18 +52,18 @@ class Counters:
                 self._seconds[stage] += perf_counter() - start
 
     def kept(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The counters that a checkpoint contains."""
         with self._lock:
             return {**self._numbers, "by_rule": dict(self._by_rule)}
 
     def resume(self, kept: dict[str, Any]) -> None:
-        """Goes on from what a checkpoint kept."""
+        """Restores the counters of a checkpoint."""
         with self._lock:
             self._by_rule = Counter(kept.get("by_rule", {}))
             self._numbers |= {name: int(kept.get(name, 0)) for name in _KEPT}
 
     def now(self) -> dict[str, Any]:
-        """All of them."""
+        """All counters."""
         with self._lock:
             return {
                 **self._numbers,

@@ -1,4 +1,4 @@
-"""Texts and tables of a source → events in the columns of the stream, and dead letters."""
+"""Texts and tables of a source as events in the columns of the stream, and as dead letters."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _read_json = json.JSONDecoder().decode
 _BETWEEN: Final = token_hex(16)
 _SEPARATOR: Final = f',"{_BETWEEN}",'
 _MANY: Final = 200
-"""Texts that are read together by Arrow; fewer are read sooner by Python."""
+"""The number of texts from which Arrow is faster than Python."""
 _BLOCK: Final = 4_000
-"""Texts that are read together at most: where one is broken, all of these are looked at one by one."""
+"""The largest number of texts that are read together; if one is broken, all of them are read one by one."""
 
 
 class Decoded(NamedTuple):
-    """Events of a batch, its dead letters, and the number of events that are not wanted."""
+    """The events of a batch, its dead letters, and the number of skipped events."""
 
     events: pa.Table
     dead: list[DeadLetter]
@@ -35,17 +35,17 @@ class Decoded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """Reads events in the columns of `schema`; without a value in the column `time`, one is a dead letter.
+    """Reads events in the columns of `schema`; an event without a value in `time` is a dead letter.
 
-    Whether an event is read does not depend on those that came with it. A key that JSON lacks is NULL, and
-    columns that the schema does not have are left out.
+    Whether an event is accepted does not depend on others in its batch. Missing keys are NULL, and columns
+    that are not in the schema are dropped.
     """
 
     schema: pa.Schema
     time: str | None
 
     def decoded(self, raw: Raw) -> Decoded:
-        """The events that can be read, in order, and what cannot."""
+        """The events of a batch that can be read, in order, and its dead letters."""
         table, dead = self._of_texts(raw) if raw.table is None else self._of_table(raw.table, raw.place)
         wanted = table if raw.wanted is None else raw.wanted(table)
         return Decoded(wanted, [*raw.dead, *dead], table.num_rows - wanted.num_rows)
@@ -71,7 +71,7 @@ class Decoder:
     def _one_by_one(
         self, given: Sequence[bytes], first: int, place_of: Callable[[int], str]
     ) -> tuple[list[pa.Array], list[DeadLetter]]:
-        """The columns of texts, the first of which has this number, and which of them are dead letters."""
+        """The columns of texts, the first of which is event number `first`, and the dead letters."""
         rows, texts, places, reasons = objects(given)
         dead = [DeadLetter(place_of(first + place), why, given[place]) for place, why in reasons.items()]
         try:
@@ -100,7 +100,7 @@ class Decoder:
         return column
 
     def _of_table(self, table: pa.Table, place: Callable[[int], str]) -> tuple[pa.Table, list[DeadLetter]]:
-        """A table of a file: columns that are texts where others are wanted are read."""
+        """A table of a file, with texts converted to the types of the columns."""
         wrong: dict[int, str] = {}
         for field in self.schema:
             if field.name not in table.column_names:
@@ -136,10 +136,10 @@ class Decoder:
 
 
 def objects(texts: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes], list[int], dict[int, str]]:
-    """The objects in texts of JSON, their texts and places; and by place why a text is none."""
+    """The objects in texts of JSON with their texts and places, and the errors of other texts, by place."""
     try:
         rows = _read_together(texts)
-    except (ValueError, RecursionError):  # a text is not UTF-8, or all of them together are not JSON
+    except (ValueError, RecursionError):  # a text is not UTF-8, or the array is not JSON
         rows = []
     if len(rows) == len(texts) and set(map(type, rows)) <= {dict}:
         return rows, list(texts), list(range(len(rows))), {}
@@ -161,10 +161,10 @@ def objects(texts: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes], 
 
 
 def _read_together(texts: Sequence[bytes]) -> list[Any]:
-    """The values of texts, read as one array, in half the time; another number of them where a text is none.
+    """The values of texts, read as one array in half the time; their number differs if a text is invalid.
 
-    Between two of them stands a text that nobody can guess. If it is every second value of the array, all of
-    them are, and what stands between them is one value; no text can have closed or opened anything.
+    A random value separates the texts. If it is every second value of the array, each text between two
+    separators is one value, and cannot open or close a value of another text.
     """
     values: list[Any] = _read_json(f"[{_SEPARATOR.join(map(bytes.decode, texts))}]")
     between = values[1::2]
@@ -176,7 +176,7 @@ def _without(values: Sequence[Any]) -> dict[int, str]:
 
 
 def _add(wrong: dict[int, str], name: str, more: dict[int, str]) -> None:
-    """Adds the reasons of a column; of two for one event, the first stays."""
+    """Adds the errors of a column; of two errors for one event, the first is kept."""
     for row, why in more.items():
         wrong.setdefault(row, f"{name}: {why}")
 
@@ -186,7 +186,7 @@ def _row_text(row: pa.Table) -> bytes:
 
 
 def letters_table(letters: Iterable[DeadLetter], source: str) -> pa.RecordBatch:
-    """Some dead letters as rows: source, place, reason, and the text; as base64 if it is not a text."""
+    """Dead letters as rows: source, place, reason, and the text, in base64 if it is not UTF-8."""
     rows = []
     for letter in letters:
         text: str | None

@@ -1,4 +1,4 @@
-"""What a live stream gives to its sinks, batch by batch, and what of that is known to be there."""
+"""The batches that a live stream writes to its sinks, and those known to be delivered."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from estero.local.stopping import Stopping
 
 _log: Final = logging.getLogger("estero.live")
 _ANSWERS, _DEAD = 0, 1
-"""Places of the sinks."""
+"""The places of the sinks."""
 _SHOWN: Final = 3
-"""Dead letters of a batch that are logged."""
+"""The number of dead letters of a batch that are logged."""
 
 
 class Deliveries:
     """The sink of the answers, and that of dead letters if there is one.
 
-    A batch is written where the sink does not have it; the checkpoint is told what they have. `source` is the
-    name that dead letters have.
+    A batch is written unless the sink already has it, and the checkpoint notes the batches of the sinks.
+    `source` is the name of the source in dead letters.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class Deliveries:
 
     @property
     def delivered(self) -> list[int]:
-        """The last batch that is known to be there, by sink."""
+        """The last batch that is known to be delivered, by sink."""
         return [sink.delivered for sink in self.sinks]
 
     def resume(self, noted: list[int]) -> None:
-        """Goes on from what was noted that the sinks have."""
+        """Restores the batches that the checkpoint notes as delivered."""
         self._noted = list(noted)
 
     def open_for_answers(self, stream: str, columns: pa.Schema, reached: Callable[[str], None]) -> None:
-        """Opens the sink of the answers, which have these columns; what was noted that it has it has."""
+        """Opens the sink of the answers, which have these columns."""
         self._open(_ANSWERS, stream, columns, reached)
 
     def open_for_dead_letters(self, stream: str, reached: Callable[[str], None]) -> None:
@@ -74,7 +74,7 @@ class Deliveries:
         sink.delivered = max(sink.delivered, self._noted[place])
 
     def check(self, number: int) -> None:
-        """Raises `DataError` where a sink has more than a checkpoint that ends with a batch knows of."""
+        """Raises `DataError` if a sink has later batches than a checkpoint that ends with this one."""
         for delivered in self.delivered:
             if delivered > number:
                 raise DataError(
@@ -85,19 +85,19 @@ class Deliveries:
     def write(
         self, number: int, recognition: Recognition, rows: Rows, answers: Iterator[pa.RecordBatch]
     ) -> None:
-        """Gives the answers of a batch to their sink, and counts them."""
+        """Writes the answers of a batch to their sink, and counts them."""
         rules: Counter[str] = Counter()
         counted = _counted(rows.of(answers, recognition.version), rules, recognition.of_rules)
         sink = self.sinks[_ANSWERS]
         if number > sink.delivered:
             sink.write(number, counted)
         else:
-            for _ in counted:  # the sink has them: they are only counted
+            for _ in counted:  # the sink has them, so they are only counted
                 pass
         self._counters.add_answers(rules)
 
     def write_dead(self, number: int, letters: list[DeadLetter]) -> None:
-        """Gives the dead letters of a batch to their sink, and logs the first of them."""
+        """Writes the dead letters of a batch to their sink, and logs the first of them."""
         for letter in letters[:_SHOWN]:
             _log.warning(
                 "an event cannot be read: %s: %s",
@@ -110,7 +110,7 @@ class Deliveries:
             self.sinks[_DEAD].write(number, iter(table))
 
     def note(self) -> None:
-        """Notes what the sinks have by now: some deliver while the next batches are recognized."""
+        """Notes the batches that the sinks have by now; some deliver while later batches are recognized."""
         for sink in self.sinks:
             sink.update()
         delivered = self.delivered
@@ -119,7 +119,7 @@ class Deliveries:
             self._noted = delivered
 
     def flush(self, number: int) -> None:
-        """Has all rows up to a batch delivered."""
+        """Waits until all rows up to a batch are delivered."""
         for sink in self.sinks:
             sink.flush(number)
 
@@ -127,7 +127,7 @@ class Deliveries:
 def _counted(
     batches: Iterator[pa.RecordBatch], rules: Counter[str], of_rules: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The batches, whose rows are counted by rule."""
+    """The batches, whose rows are counted by rule as they pass."""
     for batch in batches:
         rules.update(batch.column("rule").to_pylist() if of_rules else {"query": batch.num_rows})
         yield batch

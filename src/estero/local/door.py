@@ -1,4 +1,4 @@
-"""What `estero.live` does: a query or rules, a source and a sink → a stream that runs in this process."""
+"""The function `estero.live`: a stream in this process, from a query or rules, a source and a sink."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _check_idle(idle_after: float | None, time: str | None) -> None:
 
 
 def _note(asked: Query | RuleSet | RuleOrigin, source: Address, sink: Address) -> dict[str, str]:
-    """What has to stay the same; rules in a directory or a table may change."""
+    """The part of the arguments that must stay the same; rules in a directory or a table may change."""
     match asked:
         case Query():
             query = str(asked)

@@ -1,4 +1,4 @@
-"""Many texts of JSON → columns of Arrow, without an object of Python for any of them."""
+"""Many texts of JSON as columns of Arrow, without creating Python objects for them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pyarrow.json
 from estero.local.columns import texts_as
 
 _SHORT: Final = 512
-"""Bytes of a text that can be neither deep nor a number too long for Python."""
+"""The largest size of texts that can contain neither deep nesting nor a number too long for Python."""
 _DEEPEST: Final = 500
 _LONG_NUMBER: Final = re.compile(rb"\d{4000}")
 _INFINITE: Final = re.compile(rb"[:,\[]\s*-?Inf")
 _EXACT: Final = 2.0**53
-"""From here on not every integer is a float."""
+"""The number from which on not every integer is a float."""
 
 
 def read_block(texts: Sequence[bytes], schema: pa.Schema) -> list[pa.Array] | None:
-    """The columns of texts; None where each has to be looked at, or reading them so is no use.
+    """The columns of texts; None if each has to be read separately, or if reading them together is slower.
 
-    Arrow takes what `json` of Python takes, value by value, or refuses all of them; what it would take and
-    Python not is refused here. So the answer is that of reading them one by one, or None.
+    Arrow accepts what Python's `json` accepts, value by value, or the whole block is refused; texts that only
+    Arrow would accept are refused here. The result is thus that of reading them one by one, or None.
     """
     read = [_read_as(field.type) for field in schema]
     if None in read or len(set(schema.names)) < len(schema):
@@ -62,7 +62,7 @@ def _is_one_each(block: bytes, number: int) -> bool:
 
 
 def _is_plain(block: bytes, texts: Sequence[bytes]) -> bool:
-    """Whether there is nothing that Arrow takes and Python refuses."""
+    """Whether a block contains nothing that Arrow accepts and Python refuses."""
     if b"Inf" in block and _INFINITE.search(block):
         return False
     return max(map(len, texts)) <= _SHORT or all(
@@ -73,7 +73,7 @@ def _is_plain(block: bytes, texts: Sequence[bytes]) -> bool:
 
 
 def _read_as(kind: pa.DataType) -> pa.DataType | None:
-    """The type in which Arrow reads values as strictly as `values_as`; None where there is none."""
+    """The type in which Arrow reads values as strictly as `values_as`; None if there is none."""
     if pa.types.is_integer(kind):
         return pa.int64()
     if pa.types.is_floating(kind):
@@ -85,7 +85,7 @@ def _read_as(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column that was read, in its own type; raises as `values_as`, or where that might."""
+    """A column in its own type; raises the errors of `values_as`, also if only in doubt."""
     if pa.types.is_floating(kind) and pc.any(pc.greater_equal(pc.abs(column), _EXACT)).as_py():
         raise ValueError("an integer may be among them that is no float")
     if column.type == kind:

@@ -1,4 +1,4 @@
-"""The note in a checkpoint: which query it is of, and from where to where its stream went."""
+"""The note in a checkpoint: its query, source and sink."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from estero.errors import DataError
 
 _NOTE: Final = "estero.json"
 _UNLESS_NOTED: Final = {"kind of rows": "matches", "engine": "spark"}
-"""What a checkpoint is of where its note, an older one, does not say it."""
+"""The values of entries that notes of older versions lack."""
 
 
 def check_note(checkpoint: Path, note: Mapping[str, str]) -> None:
-    """Raises `DataError` where the checkpoint was made by another query, or from or to somewhere else.
-
-    The same where what is noted in it cannot be read.
-    """
+    """Raises `DataError` if a checkpoint is of another query, source or sink, or its note is unreadable."""
     file = checkpoint / _NOTE
     if not file.is_file():
         return
@@ -42,6 +39,6 @@ def check_note(checkpoint: Path, note: Mapping[str, str]) -> None:
 
 
 def write_note(checkpoint: Path, note: Mapping[str, str]) -> None:
-    """Notes what the checkpoint is of."""
+    """Writes the note of a checkpoint."""
     with output_file(checkpoint / _NOTE) as file:
         file.write(json.dumps(note, indent=2, ensure_ascii=False).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Addresses of the local engine → sources and sinks."""
+"""The sources and sinks at addresses of the local engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def local_sink(text: str) -> Address:
 
 
 def check_apart(source: Address, sink: Address) -> None:
-    """Raises `DataError` where what is written would be read as events."""
+    """Raises `DataError` if the sink would write into the source."""
     if source.scheme == "kafka":
         same = sink.scheme == "kafka" and source.place == sink.place and sink.name in source.name.split(",")
     else:

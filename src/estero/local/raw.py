@@ -1,4 +1,4 @@
-"""What a source gives, before it is decoded: texts or a table, and where the source goes on behind them."""
+"""The output of a source before it is decoded: texts or a table, and the place after them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 Offsets = dict[str, Any]
-"""A place in a source, as JSON; what its keys are is the source's own business."""
+"""A place in a source, as JSON; its keys depend on the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """What came and cannot be read as an event: its place in the source, the reason, and its bytes."""
+    """A message that cannot be read as an event: its place in the source, the reason, and its bytes."""
 
     place: str
     reason: str
@@ -23,10 +23,11 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Raw:
-    """Some `texts` (JSON objects), or a `table` whose columns may still be texts; `after` is where they end.
+    """Some `texts` (JSON objects), or a `table` whose columns may be texts; `after` is the place after them.
 
-    `place` says where the event of a number is, `dead` are those that the source could not read itself.
-    Of events that are no longer `wanted` (a past that was read before has them), decoding drops those.
+    - `place`: returns the place of an event by its number.
+    - `dead`: the messages that the source itself could not read.
+    - `wanted`: selects the events to keep after decoding; others are in a past that was read before.
     """
 
     after: Offsets
@@ -38,5 +39,5 @@ class Raw:
 
     @property
     def size(self) -> int:
-        """How many events there are, read or not."""
+        """The number of events, readable or not."""
         return len(self.texts) if self.table is None else int(self.table.num_rows)

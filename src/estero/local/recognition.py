@@ -1,4 +1,4 @@
-"""The recognizer of a query or a set of rules, behind one door for both."""
+"""The recognizer of a query or of a set of rules, behind one interface."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from estero.recognize.rules.set_recognizer import RuleSetRecognizer
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is recognized: a query, a set of rules or files of rules; and how events are laid out."""
+    """The query, set of rules, or files of rules to recognize, and the layout of events."""
 
     rules: Query | RuleSet | RuleOrigin
     layout: Mapping[str, Any]
     metadata: tuple[str, ...] = ()
-    """Words that rules say of themselves, which are columns of answers."""
+    """The metadata of rules that answers have as columns."""
 
     def begun(self, schema: pa.Schema) -> Recognition:
         """The recognition from the first event on.
 
-        Raises `QueryError` where nothing fits the columns, and ValueError for metadata that no rule has.
+        Raises `QueryError` if no rule fits the columns, and ValueError for metadata that no rule has.
         """
         if isinstance(self.rules, RuleOrigin):
             begun = _begun_with_files(self.rules, schema, self.layout)
@@ -46,7 +46,7 @@ class Asked:
         return self._with_words(begun)
 
     def resumed(self, state: bytes, texts: dict[str, str] | None) -> Recognition:
-        """The recognition behind a state; `texts` are the rules in files that it had."""
+        """The recognition after a state; `texts` are the rules in files that it had."""
         if not isinstance(self.rules, RuleOrigin):
             return self._with_words(Recognition(restore(self.rules, state), texts_of(self.rules)))
         if texts is None:
@@ -56,7 +56,7 @@ class Asked:
         return self._with_words(Recognition(restore(rules, state), dict(texts), self.rules))
 
     def _with_words(self, recognition: Recognition) -> Recognition:
-        """The recognition, whose answers have what is said of rules."""
+        """The recognition, with the metadata of rules as columns of its answers."""
         if self.metadata and not isinstance(self.rules, Query):
             recognition.say(self.metadata, self.rules)
         return recognition
@@ -80,11 +80,11 @@ class Recognition:
         self._said: tuple[object, RuleColumns] = (None, NOTHING_SAID)
 
     def say(self, words: tuple[str, ...], told: RuleSet | RuleOrigin) -> None:
-        """Has answers show these words of what is said of rules, as it is known whenever they come."""
+        """Adds metadata of rules to the answers, which is looked up for each of them."""
         self._words, self._told = words, told
 
     def _columns(self) -> RuleColumns:
-        """What is said of the rules now."""
+        """The columns of metadata, as they are now."""
         if self._told is None:
             return NOTHING_SAID
         files = self._told if isinstance(self._told, RuleOrigin) else None
@@ -102,37 +102,37 @@ class Recognition:
 
     @property
     def of_rules(self) -> bool:
-        """Whether answers are those of a set of rules."""
+        """Whether the answers are those of a set of rules."""
         return isinstance(self._recognizer, RuleSetRecognizer)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of events: numbered ones, late ones, those that wait."""
+        """The numbers of events recognized, late, and waiting."""
         asked = self._recognizer
         return {"numbered": asked.position, "late": asked.late, "held_back": asked.held_back}
 
     @property
     def watermark(self) -> int | None:
-        """The time before which no event is expected any more, in ticks."""
+        """The time before which no more events are expected, in ticks."""
         return self._recognizer.watermark
 
     def push(self, events: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The answers that events bring, batch by batch."""
+        """The answers that events decide, batch by batch."""
         return self._batches(self._recognizer.push(events))
 
     @property
     def time_type(self) -> pa.DataType | None:
-        """The type of times; None where events have none."""
+        """The type of times; None if events have none."""
         return self.schema.field("start_time").type if "start_time" in self.schema.names else None
 
     def advance(self, ticks: int) -> Iterator[pa.RecordBatch]:
-        """The answers that are decided as no event before a time, in ticks, comes any more."""
+        """The answers that are decided because no more events before a time, in ticks, will arrive."""
         kind = self.time_type
         is_timestamp = kind is not None and pa.types.is_timestamp(kind)
         return self._batches(self._recognizer.advance(pa.scalar(ticks, kind) if is_timestamp else ticks))
 
     def closed(self) -> Iterator[pa.RecordBatch]:
-        """The answers that the end of the stream brings."""
+        """The answers that the end of the stream decides."""
         return self._batches(self._recognizer.close())
 
     def _batches(self, answers: Answer | RuleAnswers) -> Iterator[pa.RecordBatch]:
@@ -141,15 +141,15 @@ class Recognition:
 
     @property
     def over_limit(self) -> bool:
-        """Whether the state takes more than it may, and something is to be shed."""
+        """Whether the state exceeds its limit and partitions must be shed."""
         return self._recognizer.over_limit
 
     def limit_memory(self, limit: int | str, policy: MemoryPolicy) -> None:
-        """Has the state take no more than that; see `ContinuousRecognizer.limit_memory`."""
+        """Limits the size of the state (see `ContinuousRecognizer.limit_memory`)."""
         self._recognizer.limit_memory(limit, policy)
 
     def shed(self, limit: int | str) -> int:
-        """Drops the oldest partitions until the state takes no more than that; how many."""
+        """Drops the oldest partitions until the state is within the limit, and returns their number."""
         return self._recognizer.shed(limit)
 
     def snapshot(self) -> bytes:
@@ -157,9 +157,9 @@ class Recognition:
         return self._recognizer.snapshot()
 
     def change(self, texts: dict[str, str]) -> dict[str, str]:
-        """Has the rules be these, as far as they can be; the texts that count then.
+        """Changes the rules, and returns the texts in use afterwards.
 
-        A rule that does not fit is refused in the log, and what stood in its place stays.
+        A rule that does not fit is refused in the log, and the previous one stays in use.
         """
         recognizer, files = self._recognizer, self._files
         if files is None or not isinstance(recognizer, RuleSetRecognizer):
@@ -200,7 +200,7 @@ def _begun_with_files(files: RuleOrigin, schema: pa.Schema, layout: Mapping[str,
 def _fitting(
     files: RuleOrigin, queries: dict[str, Query], schema: pa.Schema, layout: Mapping[str, Any]
 ) -> dict[str, Query]:
-    """The queries that fit the columns, asked one by one."""
+    """The queries that fit the columns, checked one by one."""
     fitting = {}
     for name, query in queries.items():
         try:

@@ -1,4 +1,4 @@
-"""Answers → rows as sinks take them: with an id of each that stays the same, and the version of the rules."""
+"""Answers as rows of sinks: each with a stable id, and with the version of the rules."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from estero.answers.writers import json_bytes
 from estero.system.cached_property import cached_property
 
 VERSION: Final = "version"
-"""The column with the version of the rules, if it is asked for."""
+"""The column with the version of the rules, if it was requested."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of answers; `stream` is a part of their ids, `versioned` adds the version.
+    """The rows of answers; `stream` is a part of their ids, and `versioned` adds the version.
 
-    The id of a complex event is made of its rule and the positions of its events: it is the same whenever it
-    is recognized again, and no other one's. `of_rules`: they have the columns of the common table.
+    The id of a complex event is computed from its rule and the positions of its events, so that it is unique
+    and the same whenever the event is recognized again. `of_rules`: whether they have the columns of rules.
     """
 
     answers: pa.Schema
@@ -44,7 +44,7 @@ class Rows:
         return pa.schema([*self.answers, *((name, pa.string()) for name in self._added)])
 
     def of(self, batches: Iterable[pa.RecordBatch], version: str) -> Iterator[pa.RecordBatch]:
-        """The rows of the answers that one batch of events has."""
+        """The rows of the answers of one batch of events."""
         ids, schema = AnswerIds(self.stream), self.schema
         for batch in batches:
             columns = list(batch.columns)
@@ -54,7 +54,7 @@ class Rows:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _identity(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The columns that tell answers apart, except those that differ in a label that is not selected."""
+        """The columns that identify answers, except for labels that are not selected."""
         if self.of_rules:
             names = ["rule", "start", "end", "positions"]
         else:
@@ -64,7 +64,7 @@ class Rows:
 
 
 def json_lines(batch: pa.RecordBatch, *, labels: bool = False) -> Iterator[bytes]:
-    """The rows as objects of JSON; with `labels` those of a query stand in one object, as `run` has it."""
+    """The rows as JSON objects; with `labels`, those of a query are in one object, as in `run`."""
     columns = batch.columns
     values = [
         list(map(dict, json_values(column))) if pa.types.is_map(column.type) else json_values(column)

@@ -1,4 +1,4 @@
-"""The columns of a stream: as somebody writes them, of a file, or of the first events."""
+"""The columns of a stream: from a text, from a file, or from the first events."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _KINDS: Final = (
 
 
 def schema_of(schema: pa.Schema | str | PathLike[str]) -> pa.Schema:
-    """The columns that a text says, that a file contains or that a file of events has.
+    """The columns in a text, in the text of a file, or of a file of events.
 
-    Raises `DataError` where they cannot be read.
+    Raises `DataError` if they cannot be read.
     """
     if isinstance(schema, pa.Schema):
         return schema
@@ -100,10 +100,10 @@ def _of_events(path: str) -> pa.Schema:
 
 
 def inferred(raw: Raw, time: str | None) -> pa.Schema | None:
-    """The columns of first events; None where none of them can be read.
+    """The columns of the first events; None if none of them can be read.
 
-    Integers have 64 bits, floats too, and what is not simple is a text; a column of NULLs is a text. The time
-    column is an instant if its texts are times. Raises `DataError` for a time column that is neither.
+    Integers and floats have 64 bits; values that are not simple, and columns of NULLs, are texts. The time
+    column is a timestamp if its texts are times. Raises `DataError` for a time column of any other kind.
     """
     table = raw.table
     if table is None:
@@ -118,7 +118,7 @@ def inferred(raw: Raw, time: str | None) -> pa.Schema | None:
 
 
 def _simple(values: list[Any]) -> pa.Array | None:
-    """A column of simple values of one kind; None for any other, which is left out."""
+    """A column of simple values of one kind; None for other values, which are dropped."""
     classes = set(map(type, values)) - {type(None)}
     for allowed, kind in (
         ({bool}, pa.bool_()),
@@ -152,5 +152,5 @@ def _inferred(column: pa.ChunkedArray, is_time: bool) -> pa.DataType:
 def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name
+    except (OSError, ValueError):  # too long for the name of a file
         return False

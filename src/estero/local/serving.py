@@ -1,4 +1,4 @@
-"""The numbers of a running stream for Prometheus, and whether it is well, over HTTP."""
+"""The metrics of a running stream for Prometheus, and its health, over HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class _Numbers:
-    """Reads the metrics of a stream when Prometheus asks."""
+    """A collector that reads the metrics of a stream at each request."""
 
     def __init__(self, stream: LiveStream) -> None:
         self._stream = stream
@@ -70,14 +70,14 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, *_arguments: object) -> None:
-        """Nothing: who asks for metrics asks every few seconds."""
+        """Logs nothing, because metrics are requested every few seconds."""
 
 
 @contextmanager
 def serving(stream: LiveStream, host: str, port: int) -> Iterator[int]:
-    """Serves ``/metrics`` and ``/health`` of a stream in the block; gives the port, a free one for 0.
+    """Serves ``/metrics`` and ``/health`` of a stream within the block; returns the port, a free one for 0.
 
-    Raises `DataError` where nothing can be served there, and `MissingPackage` without prometheus-client.
+    Raises `DataError` if the port cannot be opened, and `MissingPackage` without prometheus-client.
     """
     require("metrics", "--serve")
     try:

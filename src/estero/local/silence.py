@@ -1,4 +1,4 @@
-"""How time passes on a stream on which no event comes."""
+"""The passing of time on a stream without events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from estero.errors import DataError
 
 _A_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _SELDOM: Final = 1.0
-"""Seconds between two looks: each may close windows of all rules."""
+"""The seconds between two checks, each of which may close windows of all rules."""
 
 
 def ticks_a_second(time: pa.DataType | None, unit: str | None) -> int:
-    """The ticks that a second has; `time` is the type of times, `unit` that of integers.
+    """The number of ticks in a second; `time` is the type of times, and `unit` that of integers.
 
-    Raises `DataError` where nobody knows.
+    Raises `DataError` if it is unknown.
     """
     known = time.unit if time is not None and pa.types.is_timestamp(time) else unit
     if known not in _A_SECOND:
@@ -29,10 +29,10 @@ def ticks_a_second(time: pa.DataType | None, unit: str | None) -> int:
 
 
 class Silence:
-    """Follows the `clock` (seconds that never go back) once nothing has come for `after` seconds.
+    """A time that follows the `clock` (monotonic seconds) after `after` seconds without events.
 
-    The watermark then goes on from where the last event has left it, as fast as the clock, and `after`
-    seconds behind it: it makes no jump, and an event that is on its way for less than that is not late.
+    The watermark then advances from where the last event has left it, as fast as the clock, `after` seconds
+    behind it: it does not jump, and an event that is delayed by less than that is not late.
     """
 
     def __init__(self, after: float, a_second: int, clock: Callable[[], float]) -> None:
@@ -43,12 +43,12 @@ class Silence:
         self._since = self._looked = clock()
 
     def broken(self, watermark: int | None) -> None:
-        """An event has come, or might have, and left the watermark there."""
+        """Notes that an event has, or might have, arrived, and the watermark at that moment."""
         self._watermark = watermark
         self._since = self._looked = self._clock()
 
     def is_due(self) -> bool:
-        """Whether nothing has come for long, and this was not asked a moment ago."""
+        """Whether no event has arrived for long enough, and the last check is long enough ago."""
         now = self._clock()
         if self._watermark is None or now - self._since <= self._after or now - self._looked < _SELDOM:
             return False
@@ -56,7 +56,7 @@ class Silence:
         return True
 
     def time(self) -> int:
-        """The time that the stream has now, in ticks."""
+        """The current time of the stream, in ticks."""
         if self._watermark is None:
             raise ValueError("a stream without an event has no time")
         passed = max(0.0, self._clock() - self._since - self._after)

@@ -32,14 +32,14 @@ from estero.recognize.recognizers.memory_limit import MemoryPolicy
 
 _log: Final = logging.getLogger("estero.live")
 _WAIT: Final = 0.1
-"""Seconds for which a source is waited for, between two looks at whether to stop."""
+"""The seconds for which a source is polled between two checks of the flag to stop."""
 _LONGEST: Final = 3_600
-"""The most seconds for which a step waits."""
+"""The largest number of seconds for which a step waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a stream runs: see `estero.live`; `source` is the name that dead letters have."""
+    """The settings of a stream: see `estero.live`; `source` is the name of the source in dead letters."""
 
     source: str
     schema: pa.Schema | None = None
@@ -129,7 +129,7 @@ class LiveStream:
                 return
             state = self._state(self._recognition)
             self._checkpoint.write(state)
-            self._passed = None  # the state has it
+            self._passed = None  # the state includes it
             self._tell("state written")
             self._checkpoint.begin(self._number)
             self._tell("journal begun")
@@ -202,7 +202,7 @@ class LiveStream:
         return True
 
     def _process(self, raw: Raw) -> None:
-        """Recognizes a batch, and delivers what it brings, where that is not done."""
+        """Recognizes a batch and delivers its answers, unless that is already done."""
         recognition = self._recognition or self._begun(raw)
         with self._counters.timing("decode"):
             decoded = self._decoded(raw)
@@ -229,7 +229,7 @@ class LiveStream:
     # -------------------------------------------------------------------------- without an event
 
     def _hear(self, recognition: Recognition) -> None:
-        """An event came: from now on its silence is measured."""
+        """Notes that an event arrived, from which silence is measured."""
         if self._settings.idle_after is None:
             return
         if self._silence is None:
@@ -238,9 +238,9 @@ class LiveStream:
         self._silence.broken(recognition.watermark)
 
     def _time_passes(self) -> bool:
-        """Has time pass on a silent stream; whether that decides something.
+        """Advances the time of a silent stream, and returns whether that decides answers.
 
-        What it decides is a batch. That time has passed in vain is noted only before something else happens.
+        These answers are a batch. Time that decides nothing is only journaled before the next entry.
         """
         silence, recognition = self._silence, self._recognition
         if silence is None or recognition is None or not silence.is_due():
@@ -262,14 +262,14 @@ class LiveStream:
         return True
 
     def _note_passed(self) -> None:
-        """Notes that time has passed, before anything that comes behind that."""
+        """Writes to the journal that time has passed, before any later entry."""
         if self._passed is not None and self._checkpoint is not None:
             self._checkpoint.note_passed(self._number, self._passed)
             self._tell("time noted")
         self._passed = None
 
     def _decided(self, recognition: Recognition, answers: Iterator[pa.RecordBatch]) -> None:
-        """Delivers what time has decided."""
+        """Delivers the answers that time has decided."""
         with self._counters.timing("write"):
             self._deliveries.write_dead(self._number, [])
             self._write(recognition, answers)
@@ -281,7 +281,7 @@ class LiveStream:
     # ---------------------------------------------------------------------------- parts of a batch
 
     def _shed(self) -> None:
-        """Sheds what is too much: noted before, for after a failure it is to be the same again."""
+        """Sheds partitions, after writing it to the journal, so that it is repeated after a failure."""
         limit, recognition = self._settings.memory_limit, self._recognition
         if limit is None or recognition is None or not recognition.over_limit:
             return
@@ -320,7 +320,7 @@ class LiveStream:
             return iter(()), decoded.dead
         try:
             return recognition.push(events), decoded.dead
-        except DataError as error:  # of the batch as a whole; the recognizer is as it was
+        except DataError as error:  # of the whole batch; the recognizer is unchanged
             letters = [
                 DeadLetter(f"batch {self._number}", str(error), repr(row).encode())
                 for row in events.to_pylist()
@@ -331,7 +331,7 @@ class LiveStream:
         self._deliveries.write(self._number, recognition, self._rows(recognition), answers)
 
     def _end(self, recognition: Recognition) -> None:
-        """Decides all that is open, once, where nothing can come any more."""
+        """Decides everything that is open, once, when no more events can arrive."""
         self._number += 1
         self._write(recognition, recognition.closed())
         self._deliveries.flush(self._number)
@@ -360,7 +360,7 @@ class LiveStream:
     # ------------------------------------------------------------------------- where it goes on
 
     def _resume(self) -> None:
-        """Goes to the last checkpoint, and repeats the batches of the journal behind it."""
+        """Restores the last checkpoint, and repeats the batches of the journal after it."""
         state = None if self._checkpoint is None else self._checkpoint.state()
         if state is None:
             state = State(secrets.token_hex(4))
@@ -396,11 +396,11 @@ class LiveStream:
         self._checkpoint_due = monotonic() + self._settings.checkpoint_every
 
     def _journal(self, number: int) -> Iterator[Noted]:
-        """What the journal has behind a state."""
+        """The journal after a state."""
         return iter(()) if self._checkpoint is None else self._checkpoint.noted(number)
 
     def _repeat(self, note: Noted) -> None:
-        """Does again what a line of the journal says."""
+        """Repeats a line of the journal."""
         if note.rules is not None and self._recognition is not None:
             self._recognition.change(note.rules)
         elif note.shed is not None and self._recognition is not None:
@@ -420,13 +420,13 @@ class LiveStream:
             self._process(raw)
 
     def _begun(self, raw: Raw) -> Recognition | None:
-        """The recognition, once the columns are known, which the first events may say."""
+        """The recognition, once the columns are known, possibly from the first events."""
         if self._schema is None:
             self._schema = self._source.schema() or inferred(raw, self._settings.time)
         return None if self._schema is None else self._begin(self._schema)
 
     def _begin(self, schema: pa.Schema) -> Recognition:
-        """Begins to recognize, and writes a first state, behind which rules are what they are now."""
+        """Begins recognition, and writes a first state with the rules as they are now."""
         recognition = self._recognition = self._asked.begun(schema)
         if self._resumed:
             self._limit_memory(recognition)
@@ -437,7 +437,7 @@ class LiveStream:
         return recognition
 
     def _state(self, recognition: Recognition, first: State | None = None) -> State:
-        """The state now; or in place of the `first` one, behind which no event was recognized."""
+        """The current state; before any event was recognized, the `first` one with the current recognizer."""
         if self._schema is None:
             raise ValueError("a recognizer has columns")
         rules = recognition.texts if isinstance(self._asked.rules, RuleOrigin) else None
@@ -465,4 +465,4 @@ class LiveStream:
 
 
 def _nothing(_step: str) -> None:
-    """What is done at a step."""
+    """Does nothing; the default for `reached`."""

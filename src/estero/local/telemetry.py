@@ -1,4 +1,4 @@
-"""The numbers of a stream or a recognizer as metrics of OpenTelemetry."""
+"""The metrics of a stream or a recognizer in OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Metric(NamedTuple):
-    """A number of `metrics()` by its `key`; of a mapping, one for each value of `attribute`."""
+    """A metric from an entry of `metrics()`; for a mapping, one value for each value of `attribute`."""
 
     key: str
     unit: str
@@ -55,7 +55,7 @@ METRICS: Final[Mapping[str, _Metric]] = {
 
 @checked
 class Observer:
-    """The numbers observed last (`estero.observe` makes one)."""
+    """The latest observed metrics (`estero.observe` makes one)."""
 
     def __init__(
         self, numbers: Callable[[], dict[str, Any]], *, attributes: dict[str, str], asks: bool
@@ -67,14 +67,14 @@ class Observer:
         self._last: dict[str, Any] = {}
 
     def update(self) -> None:
-        """Takes the numbers as they are now: for the thread that pushes, as it takes as long as a snapshot.
+        """Reads the current metrics; call it from the thread that pushes, as it takes as long as a snapshot.
 
-        A running stream is asked by itself, and needs none of this.
+        It is not needed for a running stream, which is read at each export.
         """
         self._last = self._numbers()
 
     def _read(self, name: str, metric: _Metric) -> Iterable[Observation]:
-        """What a metric is now; several that are read one after the other are of one moment."""
+        """The current value of a metric; metrics that are read in succession are of one moment."""
         from opentelemetry.metrics import Observation
 
         if self._asks and (name in self._shown or not self._shown):
@@ -97,9 +97,9 @@ def observe(
 ) -> Observer:
     """Exports the counters of a running stream or a recognizer as OpenTelemetry metrics with `attributes`.
 
-    The metrics belong to the meter ``estero`` of the current meter provider. A running stream is asked
-    whenever metrics are exported. A recognizer belongs to one thread, so its numbers are those of the last
-    `Observer.update`, which that thread calls. Raises `MissingPackage` without opentelemetry-api.
+    The metrics belong to the meter ``estero`` of the current meter provider. A running stream is read at each
+    export. A recognizer belongs to one thread, so its numbers are those of the last `Observer.update`, which
+    that thread calls. Raises `MissingPackage` without opentelemetry-api.
     """
     require("telemetry", "observe()")
     from opentelemetry.metrics import get_meter

@@ -78,8 +78,8 @@ class AutomatonPlan(Plan):
     @property
     def has_hidden(self) -> bool:
         """Whether runs carry labels that answers do not show."""
-        asked = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
-        return any(transition.hidden - asked for transition in self.automaton.transitions)
+        measured = frozenset(label for label, _ in self.ages.bounds) if self.ages is not None else NO_HIDDEN
+        return any(transition.hidden - measured for transition in self.automaton.transitions)
 
     @property
     def merges_starts(self) -> bool:
@@ -88,8 +88,8 @@ class AutomatonPlan(Plan):
     @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
         guards = (transition.guard for transition in self.automaton.transitions)
-        asked = {bit for guard in guards for bit in guard.present | guard.absent}
-        return tuple(sorted({deadline.forbidden for deadline in self.deadlines} - asked))
+        read = {bit for guard in guards for bit in guard.present | guard.absent}
+        return tuple(sorted({deadline.forbidden for deadline in self.deadlines} - read))
 
     @property
     def forgets_by_age(self) -> bool:
@@ -106,7 +106,7 @@ class AutomatonPlan(Plan):
         match self.strategy:
             case Strategy.LONGEST | Strategy.SHORTEST:
                 return self._pass_per_start(sieved=sieved)
-            case Strategy.MAX if not (self.residuals or self.has_hidden or self._tells_runs_apart):
+            case Strategy.MAX if not (self.residuals or self.has_hidden or self._distinguishes_runs):
                 return Compared(sieved)
             case Strategy.NEXT | Strategy.LAST if not self.residuals and self.ages is None:
                 return Compared(sieved)
@@ -114,18 +114,18 @@ class AutomatonPlan(Plan):
                 return AtEnd(sieved=True)
             case _:
                 forgets = self.consume is not Consume.NONE
-                return AtEnd(sieved, tallied=not (sieved or self._tells_runs_apart or self.gaps or forgets))
+                return AtEnd(sieved, tallied=not (sieved or self._distinguishes_runs or self.gaps or forgets))
 
     def _pass_per_start(self, *, sieved: bool) -> PerStart:
         if not (sieved or self.registers is not None or self.best_per_start):
             return PerStart(Listed.NOTHING)
-        told_apart = (self.registers is not None or self.best_per_start) and not self.residuals
-        if not ((told_apart or self.asks_greatest) and _marks_its_start(self.automaton)):
+        distinguished = (self.registers is not None or self.best_per_start) and not self.residuals
+        if not ((distinguished or self.asks_greatest) and _marks_its_start(self.automaton)):
             return PerStart(Listed.ALL, sieved)
         return PerStart(Listed.BEST, sieved, drops_overlaps=self.tree.disjoint and self._decides_overlaps)
 
     @property
-    def _tells_runs_apart(self) -> bool:
+    def _distinguishes_runs(self) -> bool:
         """Whether runs in one state may differ in the values they remember or in their age."""
         return self.registers is not None or self.ages is not None
 
@@ -167,9 +167,9 @@ class AutomatonPlan(Plan):
     @property
     def estimated_by(self) -> CEA | None:
         """The automaton, if its runs depend only on the classes of events and mark several events."""
-        told_apart = self.registers is not None or self.ages is not None or self.has_hidden
-        told_apart = told_apart or bool(self.deadlines) or self.merges_starts
-        if told_apart or self.decides_later or not _marks_several(self.automaton):
+        distinguished = self.registers is not None or self.ages is not None or self.has_hidden
+        distinguished = distinguished or bool(self.deadlines) or self.merges_starts
+        if distinguished or self.decides_later or not _marks_several(self.automaton):
             return None
         return self.automaton
 
@@ -192,11 +192,11 @@ class AutomatonPlan(Plan):
     def totals_by_states(self) -> bool:
         match self.limit:
             case None:
-                asked = self.window is None or not (self.keyed or self.automaton.repeats)
+                countable = self.window is None or not (self.keyed or self.automaton.repeats)
             case limit:
-                asked = limit.interval is None and limit.per_end == 1
+                countable = limit.interval is None and limit.per_end == 1
         tallied = isinstance(self.served_by, AtEnd) and self.served_by.tallied
-        return tallied and asked
+        return tallied and countable
 
     def deterministic(self) -> LazyAutomaton | MaxAutomaton | AgedAutomaton:
         """A fresh deterministic automaton, whose states are computed as events reach them."""
@@ -211,42 +211,43 @@ class AutomatonPlan(Plan):
     def lines(self) -> Iterator[str]:
         if self.ages is not None:
             over = "residual filter over " if self.residuals else ""
-            yield f"{over}CEA + tECS with ages: a distance is how long ago a run marked its last event"
+            yield f"{over}CEA + tECS with ages: a distance is the time since a run marked its last event"
         elif self.residuals:
-            yield "residual filter over CEA + tECS: not every filter can be checked while runs go on"
+            yield "residual filter over CEA + tECS: some filters need the whole complex event"
         elif self.registers is not None:
-            yield "CEA + tECS with registers: the comparisons between variables are checked while runs go on"
+            yield "CEA + tECS with registers: comparisons of variables are evaluated as runs advance"
         else:
-            yield "CEA + tECS: every predicate is over one event, so one automaton serves the whole pattern"
+            yield "CEA + tECS: all predicates concern single events, so one automaton evaluates the pattern"
         yield f"guarantee: {self._guarantee()}"
         if self.registers is not None:
             yield (
-                f"registers: {self.registers.registers} for each run; runs in one state that remember "
-                "different values are kept apart, so the time per event grows with their number"
+                f"registers: {self.registers.registers} per run; runs in one state with different values are "
+                "tracked separately, so the time per event grows with their number"
             )
 
     def _guarantee(self) -> str:
         update = self._update()
         match self.served_by:
             case PerStart(listed=Listed.BEST) if self.residuals:
+                first = "latest" if self.strategy is Strategy.LONGEST else "earliest"
                 return (
-                    "time per event linear in the starts in the window; for each start its ends are listed, "
-                    "the last or first ones before others, until one passes the filter"
+                    "time per event linear in the starts in the window; the ends of each start are listed, "
+                    f"{first} first, until one passes the filter"
                 )
             case _ if self.residuals:
-                return f"{update}; filtered while enumerating, so there is no bound on the delay"
+                return f"{update}; filters are evaluated during enumeration, so the delay is unbounded"
             case PerStart(listed=Listed.NOTHING):
-                return f"{update}; each one given is read once more, from its start to its end"
+                return f"{update}; each answer is read a second time, from its start to its end"
             case PerStart(listed=listed):
-                how_many = "one" if listed is Listed.BEST else "all"
-                return (
-                    f"{update}; at each end {how_many} for each start is listed, of which that of the last "
-                    "or first end stays"
+                kept = "latest" if self.strategy is Strategy.LONGEST else "earliest"
+                candidates = (
+                    "one complex event per start is" if listed is Listed.BEST else "all complex events are"
                 )
+                return f"{update}; at each end, {candidates} listed, and each start keeps its {kept} end"
             case AtEnd(sieved=True) | Compared(sieved=True):
                 return (
-                    f"{update}; complex events with the same end are compared, so there is no bound on the "
-                    "delay"
+                    f"{update}; complex events with the same end are compared with each other, so the delay "
+                    "is unbounded"
                 )
             case _:
                 return f"{update}, output-linear delay between complex events"
@@ -254,14 +255,14 @@ class AutomatonPlan(Plan):
     def _update(self) -> str:
         """The time that one event takes, in words."""
         if self.registers is not None:
-            return "time per event linear in the values that open runs remember"
+            return "time per event linear in the register values of open runs"
         if self.ages is not None:
-            return "amortised constant time per event, runs too old for their next step are forgotten"
+            return "amortised constant time per event (runs too old for their next step are dropped)"
         match self.served_by:
             case Compared() | PerStart(listed=Listed.BEST) if self.window is not None:
-                return "time per event linear in the spans of windows whose runs are in different states"
+                return "time per event linear in the groups of windows that have runs in different states"
             case PerStart(listed=Listed.NOTHING):
-                return "time per event linear in the different states that starts are in"
+                return "time per event linear in the different states of open starts"
             case _:
                 return "constant time per event"
 
@@ -269,87 +270,87 @@ class AutomatonPlan(Plan):
         """The partitions."""
         if self.keyed:
             keys = ", ".join(f"[{', '.join(map(named, bracket))}]" for bracket in self.classification.keys)
-            why = "" if self.shown_keys else ", because the pattern's equalities say the same"
-            yield f"partitions: by {keys}{why}; runs of all partitions are interleaved inside the kernel"
+            why = "" if self.shown_keys else ", which the equalities of the pattern imply"
+            yield f"partitions: by {keys}{why}; one pass of the kernel advances the runs of all partitions"
 
     def filter_lines(self) -> Iterator[str]:
         conditions = [
             predicate for predicate in self.classification.predicates if predicate.condition is not None
         ]
         if conditions:
-            yield "in the automaton, as bits that the SQL computes (each over one event):"
+            yield "in the automaton, as bits that the classification computes (conditions on one event):"
             yield from (f"  {condition}" for condition in dict.fromkeys(conditions))
         taken_back = [deadline for deadline in self.deadlines if not deadline.compared]
         if taken_back:
-            yield "in the automaton, as bits that are taken back where such an event is near:"
+            yield "in the automaton, as bits that are cleared if such an event is near:"
             yield from (f"  {deadline}" for deadline in taken_back)
         if self.wait is not None:
-            yield "events wait for their deadlines: complex events are given when these have passed"
+            yield "complex events are returned when their deadlines have passed"
         yield from self._pushed_lines()
         if self.residuals:
             yield from self.residual_lines()
             known = self.classification.schema
             compares = any(not isinstance(residual.condition, Apartness) for residual in self.residuals)
             if compares and not known.types and not known.shared:
-                yield "  (no events were given; once kinds are known, registers may check some of these)"
+                yield "  (planned without events: registers may check some of these if the kinds are known)"
         if self.has_hidden:
             yield (
-                "after enumeration: a complex event found twice, by runs with different hidden labels, "
-                "is given once"
+                "after enumeration: duplicates of a complex event, from runs with different hidden labels, "
+                "are removed"
             )
         if self.merges_starts:
-            yield "after enumeration: complex events that differ in their starts alone are given once"
+            yield "after enumeration: of complex events that differ only in their starts, one is returned"
         if self.strategy is not Strategy.ALL:
-            yield f"the strategy {self.strategy.value}: {self._strategy()}"
+            yield f"strategy {self.strategy.value}: {self._strategy()}"
         if self.tree.disjoint:
             where = "in each partition" if self.shown_keys else "in the whole stream"
-            yield f"DISJOINT: {where}, what starts before the last one kept has ended is left out"
+            yield f"DISJOINT: {where}, complex events that start before the last one kept ends are dropped"
 
     def _pushed_lines(self) -> Iterator[str]:
-        """The filters that are checked while runs go on."""
+        """The filters that are evaluated as runs advance."""
         aged = [residual for residual in self.pushed if isinstance(residual.condition, Apartness)]
         if aged:
-            yield "by the age of runs, while they go on (what is too old for its next step is dropped):"
+            yield "by the age of runs, as they advance (a run too old for its next step is dropped):"
             yield from (f"  {self.said(residual)}" for residual in aged)
         counted = [residual for residual in self.pushed if largest_count(residual) is not None]
         if counted:
-            yield "by the states of the automaton, which count:"
+            yield "by states of the automaton that count events:"
             yield from (f"  {self.said(residual)}" for residual in counted)
         others = [residual for residual in self.pushed if residual not in aged and residual not in counted]
         if others:
-            yield "by registers, while runs go on (a run that violates one is dropped at once):"
+            yield "by registers, as runs advance (a run that violates a filter is dropped at once):"
             yield from dict.fromkeys(f"  {self.said(residual)}" for residual in others)
 
     def _strategy(self) -> str:
         """The stage that applies the strategy."""
-        behind = "decided when the window of the start has passed"
+        later = "decided when the window of the start has passed"
         match self.served_by:
             case PerStart(listed=Listed.BEST) if self.residuals:
                 return (
-                    "in recognition, where each state keeps the best run for each start: filters are asked "
-                    "of that alone, as what marks less passes only where it does"
+                    "during recognition, each state keeps the best run for each start; filters are evaluated "
+                    "only on it, because runs that mark fewer events fail whenever it does"
                 )
             case PerStart(listed=Listed.BEST):
                 return (
-                    "in recognition, where each state keeps the best run for each start, and behind it "
-                    f"among different ends; {behind}"
+                    "during recognition, each state keeps the best run for each start; which end is taken is "
+                    f"{later}"
                 )
             case PerStart(listed=Listed.ALL):
-                return f"after enumeration, among complex events with the same start; {behind}"
+                return f"after enumeration, among complex events with the same start; {later}"
             case PerStart():
-                return f"in recognition, where starts that are in one state stay together; {behind}"
+                return f"during recognition, starts in the same state advance together; {later}"
             case Compared() if self.strategy is Strategy.MAX:
-                return "in the automaton, which follows the runs that mark what a run marks and more"
+                return "in the automaton, which also tracks the runs that mark more than a given run"
             case Compared() if self.window is None:
-                return "in recognition, where each state keeps only the best run"
+                return "during recognition, each state keeps only the best run"
             case Compared():
-                return "in recognition, where each state keeps the best run for each start of the window"
+                return "during recognition, each state keeps the best run for each start in the window"
             case AtEnd() if self.strategy is Strategy.STRICT:
-                return "in the automaton, which was rewritten"
+                return "in the automaton, which is rewritten to skip no event between marked ones"
             case AtEnd() if self.strategy is Strategy.MAX:
                 return "after enumeration, among complex events with the same end"
             case AtEnd():
-                return "after enumeration, because filters are applied before it"
+                return "after enumeration, because filters are evaluated first"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The automaton with its size, and the labels of its marks."""
@@ -358,12 +359,12 @@ class AutomatonPlan(Plan):
 
     def _size(self) -> str:
         """The size of the deterministic automaton, taking conditions to be true or false independently."""
-        lazily = "computed as events need them"
+        lazily = "computed on demand"
         classes = _classes(self.automaton.predicates)
         states = _few_states(self, classes) if len(classes) <= FEW_CLASSES else None
         if states is not None:
-            return f"deterministic: {states} states, {len(classes)} classes of events at most; {lazily}"
-        return f"deterministic: states and classes of events are {lazily}, at most {self.state_cap:,} states"
+            return f"deterministic: at most {states} states and {len(classes)} classes of events, {lazily}"
+        return f"deterministic: states and classes of events {lazily}, at most {self.state_cap:,} states"
 
 
 # ------------------------------------------------------------------------------------------ the rules
@@ -376,13 +377,13 @@ def in_partitions(draft: Draft) -> AutomatonPlan | str:
         return compilation
     tree = draft.tree
     if p.has_deadlines(tree.pattern) and tree.partition_by != compilation.tree.partition_by:
-        return "NOT(…) FOR looks at the partitions of PARTITION BY alone"
+        return "NOT(…) FOR uses only the partitions of PARTITION BY"
     if (tree.disjoint or tree.per is not None) and tree.partition_by not in (
         (),
         compilation.tree.partition_by,
     ):
         which = "DISJOINT" if tree.disjoint else "LIMIT … PER"
-        return f"{which} looks at the partitions of PARTITION BY alone"
+        return f"{which} uses only the partitions of PARTITION BY"
     return _planned(draft, compilation)
 
 
@@ -394,7 +395,7 @@ def with_registers(draft: Draft) -> AutomatonPlan:
 _COMPARES_RUNS = frozenset({Strategy.NEXT, Strategy.LAST, Strategy.LONGEST, Strategy.SHORTEST})
 """The strategies that registers leave to recognition but ages do not."""
 
-_TOLD_BY_AGE = "runs are told apart by their age already, and not by what they remember as well"
+_TOLD_BY_AGE = "runs are already distinguished by their age, and then have no registers"
 
 
 def _planned(draft: Draft, compilation: Compilation) -> AutomatonPlan:
@@ -479,20 +480,20 @@ def ends_on_anything(automaton: CEA) -> bool:
 
 def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
     """Whether checking `residuals` on the complex event that marks most from a start to an end is enough."""
-    asked = growing_keys(residuals, automaton) if residuals else None
-    if not asked:
-        return asked is not None  # these depend on the start and the end alone
+    keys = growing_keys(residuals, automaton) if residuals else None
+    if not keys:
+        return keys is not None  # these depend on the start and the end alone
     classes = _classes(automaton.predicates)
     ordinary = len(classes) <= FEW_CLASSES and not any(True for _ in deadlines_of(automaton.predicates))
-    return ordinary and has_greatest(automaton, classes, asked)
+    return ordinary and has_greatest(automaton, classes, keys)
 
 
 def _marks_several(automaton: CEA) -> bool:
     """Whether some run marks more than one event."""
     leaves = leaving(automaton.transitions)
     marked = {transition.target for transition in automaton.transitions if transition.labels}
-    behind = reached(marked, lambda state: [transition.target for transition in leaves[state]])
-    return any(transition.labels for state in behind for transition in leaves[state])
+    after = reached(marked, lambda state: [transition.target for transition in leaves[state]])
+    return any(transition.labels for state in after for transition in leaves[state])
 
 
 def _marks_its_start(automaton: CEA) -> bool:
@@ -507,10 +508,10 @@ def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyTy
     begins, accepts = _listed(sorted(automaton.initial)), _listed(sorted(automaton.final))
     yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
     yield from (_transition(transition) for transition in automaton.transitions)
-    for label, asked in steps.items():
-        yield f"({label}): only so long after the event marked before: [{asked}]"
+    for label, distance in steps.items():
+        yield f"({label}): the required distance from the event marked before: [{distance}]"
     if any(transition.hidden - steps.keys() for transition in automaton.transitions):
-        yield "(#…): hidden labels, which group events for filters; answers do not show them"
+        yield "(#…): hidden labels, which group events for filters and are not part of answers"
 
 
 def steps_of(residuals: Iterable[Residual]) -> dict[Hidden, str]:

@@ -104,27 +104,27 @@ class ChainPlan(KeyedPlan):
 
     def lines(self) -> Iterator[str]:
         if self.steps:
-            name, compared = "chain + ED-index", "by = and !=, without a window"
+            name, compared = "chain + ED-index", "by = and !=, and there is no window"
             update = "constant time per event"
         elif self.ordered:
             name, compared = (
                 "PCEA + ordered index",
-                "by order as well" if self.chain.ordered else "by = and !=",
+                "by <, <=, > or >=" if self.chain.ordered else "by = and !=",
             )
             update = self.heap_guarantee("O(log² {})")
         else:
-            name, compared, update = "PCEA + heap", "by equality", self.heap_guarantee("O(log {})")
+            name, compared, update = "PCEA + heap", "by =", self.heap_guarantee("O(log {})")
         over = "residual filter over " if self.residuals else ""
         if self.chain.compares:
-            yield f"{over}{name}: each event is compared with the one before it, {compared}"
+            yield f"{over}{name}: each event is compared with the one before it in its run, {compared}"
         else:
-            yield f"{over}{name}: whatever events it compares pass in some way, so nothing is left to compare"
+            yield f"{over}{name}: all comparisons always hold, so none has to be evaluated"
         if self.residuals:
-            yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
+            yield f"guarantee: {update}; filters are evaluated during enumeration, so the delay is unbounded"
             yield f"not registers: {self._why_no_registers()}"
         elif self.chain.repeats:
-            yield f"guarantee: {update}; what is found twice is given once, so there is no bound on the delay"
-            yield f"found twice: {self.chain.repeats}"
+            yield f"guarantee: {update}; duplicates are removed, so the delay is unbounded"
+            yield f"duplicates: {self.chain.repeats}"
         else:
             yield f"guarantee: {update}, output-linear delay between complex events"
 
@@ -134,14 +134,14 @@ class ChainPlan(KeyedPlan):
         values = self.classification.values
         if any(order is not None and values[order.left].hashed is not None for order in self.orders):
             yield (
-                "strings that must differ: by one 64-bit hash, which two of n different strings share with "
+                "strings compared by !=: by one 64-bit hash, which two of n different strings share with "
                 "probability n² / 2^65"
             )
 
     def _why_no_registers(self) -> str:
         if self.in_registers:
             return "complex events have at most two events, and registers would keep a run for each first one"
-        return "they could not check the remaining filters either"
+        return "they cannot check the remaining filters either"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The chain automaton."""
@@ -154,12 +154,12 @@ def chained(draft: Draft) -> ChainPlan | str:
         return draft.why_no_chain
     schema = draft.layout.schema
     aged = by_age(draft.compiled.automaton, draft.compiled.residuals)
-    if not draft.asked_for and not isinstance(aged, str):
-        return "distances of steps are told by the age of runs"
-    if not draft.asked_for and not draft.best.compares:
+    if not draft.by_name and not isinstance(aged, str):
+        return "the age of runs decides the distances of steps"
+    if not draft.by_name and not draft.best.compares:
         if isinstance(draft.in_partitions, str):
             return NOTHING_COMPARED
-        return "equalities make partitions, in which nothing else is compared"
+        return "equalities define partitions, in which nothing else is compared"
     refused = ""
     for compiled, last in _ways_to_compile(draft):
         chain = chain_of(compiled.automaton, compiled.residuals, schema, windowed=draft.window is not None)
@@ -167,19 +167,19 @@ def chained(draft: Draft) -> ChainPlan | str:
             refused = refused or chain
         elif last or all(residual.place is None for residual in chain.residuals):
             plan = _planned(draft, chain, compiled)
-            return plan if draft.asked_for else _why_registers(plan) or plan
+            return plan if draft.by_name else _why_registers(plan) or plan
     return refused
 
 
-def with_chain(draft: Draft, given: Chain) -> ChainPlan | str:
+def with_chain(draft: Draft, own: Chain) -> ChainPlan | str:
     """The plan of a query whose automaton is a chain that was given directly, or why there is none."""
     strategy = draft.tree.strategy
     if strategy is not Strategy.ALL:
         return _STRATEGY.format(strategy.value)
-    chain = indexed(given, draft.layout.schema, windowed=draft.window is not None)
+    chain = indexed(own, draft.layout.schema, windowed=draft.window is not None)
     if isinstance(chain, str):
         return chain
-    chain = replace(chain, residuals=given.residuals, reasons=given.reasons)
+    chain = replace(chain, residuals=own.residuals, reasons=own.reasons)
     return _planned(draft, chain, draft.compiled)
 
 
@@ -211,9 +211,9 @@ def _why_registers(plan: ChainPlan) -> str:
         return ""
     left = f"it would leave {plan.said(plan.in_registers[0])} to a filter"
     if plan.chain.most_events is None or plan.chain.most_events > 2:
-        return f"{left}; registers end runs that violate it"
+        return f"{left}; registers drop runs that violate it"
     if plan.shared or plan.shown_keys:
-        return f"{left}; inside partitions registers have few runs to check"
+        return f"{left}; within partitions, registers have few runs to check"
     return ""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from estero.language.tree.query import Consume, Strategy
+from estero.language.tree.words import named
 
 if TYPE_CHECKING:
     from estero.plan.levels import PartialsPlan
@@ -88,24 +89,24 @@ def _why_undivided(plan: PartialsPlan) -> str:
 def why_of_all_before(plan: Plan) -> str:
     """The reason why answers depend on all earlier events, beyond any window; empty if they do not."""
     if plan.consume is not Consume.NONE:
-        return "what is forgotten depends on all earlier events"
+        return "the events that CONSUME BY drops depend on all earlier events"
     if plan.interval is not None:
-        return "LIMIT … PER depends on what was given before"
+        return "LIMIT … PER depends on earlier answers"
     if plan.tree.disjoint:
-        return "DISJOINT depends on what was kept before"
+        return "DISJOINT depends on earlier answers"
     return ""
 
 
 def _across_keys(plan: Plan) -> str:
     """The reason why keys, although distinguished, must be seen in one order; empty if they need not be."""
     if plan.consume is Consume.ANY:
-        return "what is forgotten depends on all earlier events"
+        return "the events that CONSUME BY drops depend on all earlier events"
     if plan.deadlines and not plan.shown_keys:
-        return "NOT(…) FOR looks at the events of all keys"
+        return "NOT(…) FOR concerns events of all keys"
     if plan.tree.disjoint and not plan.shown_keys:
-        return "DISJOINT depends on what was kept before"
+        return "DISJOINT depends on earlier answers"
     if plan.interval is not None and not plan.shown_keys:
-        return "LIMIT … PER depends on what was given before"
+        return "LIMIT … PER depends on earlier answers"
     return ""
 
 
@@ -122,9 +123,9 @@ def _why_no_ranges(plan: Plan) -> str:
     if why := why_of_all_before(plan):
         return why
     if plan.deadlines:
-        return "what must not happen before or after a complex event is outside of its window"
+        return "NOT(…) FOR concerns events outside of the window"
     if plan.decides_later:
-        return "what is given for a start is decided by what comes after it"
+        return "later events decide which complex event of a start is returned"
     if plan.window is None:  # any event can matter to any end
         return f"{_NO_KEY} window the stream cannot be cut"
     return ""
@@ -153,7 +154,7 @@ class ThreadDivision:
 def thread_division_of(plan: Plan) -> ThreadDivision:
     """The ways in which threads may divide the work of `plan`."""
     if names := ", ".join(name for name, called in plan.predicates.items() if not called.parallel):
-        why_not = f"{names} may be called by one thread at a time, unless it is registered with parallel=True"
+        why_not = f"{names} may only be called by one thread at a time, unless registered with parallel=True"
         return ThreadDivision(why_not=why_not)
     why_no_ranges, across = _why_no_ranges(plan), _across_keys(plan)
     by_keys = plan.keyed and not across
@@ -171,12 +172,14 @@ def threads_in_words(plan: Plan) -> str:
     division = thread_division_of(plan)
     if not division.possible:
         return f"one thread, because {division.why_not}"
-    shares = ["ranges of events, each with the window before it"] if division.window is not None else []
+    shares = ["a range of events and the window before it"] if division.window is not None else []
     if division.by_keys:
-        keys = "the partition keys" if plan.shown_keys else "the keys that equalities make"
-        shares.append(f"{keys}{' where windows are long' if shares else ''}")
-    only = "" if division.in_order else " (to count; one lists, because what is given is decided later)"
-    return f"threads share {', or '.join(shares)}{only}"
+        keys = "the partition keys" if plan.shown_keys else "the keys that equalities define"
+        shares.append(f"some of {keys}{' if windows are long' if shares else ''}")
+    only = (
+        "" if division.in_order else " (to count; only one thread lists, because answers are decided later)"
+    )
+    return f"each thread processes {', or '.join(shares)}{only}"
 
 
 def why_one_order(plan: Plan) -> str:
@@ -194,18 +197,17 @@ def division_in_words(plan: Plan, *, positions: bool = False, partials: Partials
     It contains "one ordered task" if one task has to see all events in stream order.
     """
     division = _division(plan, partials, positions=positions)
-    first = "first one ordered task numbers all events"
+    first = "before that, one ordered task numbers all events"
     if division.by_key:
-        how = "tasks share the partition keys"
         shared = plan.shared if partials is None else partials.shared
-        if shared:
-            how = f"tasks share {_values_in_words(shared, partials)}"
+        keys = _values_in_words(shared, partials) if shared else "the partition keys"
+        how = f"each task processes some of {keys}"
         if division.cuts_hot_keys:
-            how += "; a key with too many events for one task is cut into ranges of time"
-            how += ", and so are all keys if the files' footers give the times" * division.cuts_by_footers
+            how += "; a key with too many events for one task is split into ranges of time"
+            how += ", and so are all keys if the footers of files have the times" * division.cuts_by_footers
     elif division.cut:
-        how = "tasks share ranges of time, each with the window before it"
-        first = "first all events are counted"
+        how = "each task processes a range of time and the window before it"
+        first = "before that, all events are counted"
     else:
         how, first = f"one ordered task, because {_why_one_order(plan, partials)}", "it numbers all events"
         if may_be_shared(plan) and partials is None:
@@ -221,10 +223,10 @@ def buckets_in_words(plan: Plan, *, positions: bool = False, partials: PartialsP
     if not division.one_order:
         shared = {} if partials is None else partials.shared
         keys = _values_in_words(shared, partials) if shared else "the partition keys"
-        return f"buckets share {keys}, and one task has what ends in a bucket"
+        return f"each bucket has some of {keys}, and one task processes a bucket"
     shown = "the answer shows positions" if positions else ""
     why = plan.why_positions or shown or _why_one_order(plan, partials)
-    return f"one ordered task, a bucket of all events, because {why}"
+    return f"one ordered task, with one bucket for all events, because {why}"
 
 
 def _division(plan: Plan, partials: PartialsPlan | None, *, positions: bool) -> Division:
@@ -234,7 +236,7 @@ def _division(plan: Plan, partials: PartialsPlan | None, *, positions: bool) -> 
 
 
 def _values_in_words(shared: Mapping[str, str], partials: PartialsPlan | None) -> str:
-    names = " or ".join(dict.fromkeys(shared.values()))
+    names = " or ".join(map(named, dict.fromkeys(shared.values())))
     of = "an answer" if partials is None else "a partial match"
     return f"the values of {names}, which all events of {of} share"
 
@@ -265,5 +267,5 @@ def may_be_shared(plan: Plan) -> bool:
 def why_not_shared(plan: Plan) -> str:
     """The reason why sharing would save nothing even on request; empty if it would."""
     if plan.sieved and plan.consume is not Consume.NONE:
-        return "what CONSUME BY forgets depends on filters after enumeration, so each task would do all of it"
+        return "filters after enumeration decide what CONSUME BY drops, so each task would enumerate all"
     return ""

@@ -24,8 +24,8 @@ from estero.language.tree.whole import speaks_of_whole
 from estero.plan.plan import Classification, Layout, Window, payload_of
 from estero.system.cached_property import cached_property
 
-OF_WHOLE = "a filter speaks of the whole complex event"
-BESIDE = "it stands beside the automaton"
+OF_WHOLE = "a filter concerns the whole complex event"
+BESIDE = "it is given separately from the automaton"
 NOTHING_COMPARED = "no events are compared with each other"
 NOTHING_JOINED = "no equality joins parts of an ALL"
 
@@ -48,7 +48,7 @@ class Draft:
     """A query without errors (`check_query`), and the layout of its events.
 
     `text` is what it prints as, if that is not its tree. `given` is an automaton that replaces that of the
-    pattern, with the conditions still to be checked. `asked_for` says that one plan was requested by name: a
+    pattern, with the conditions still to be checked. `by_name` says that one plan was requested by name: a
     rule then serves the query if it can, even if another serves it better. Properties raise `LimitExceeded`
     if an automaton gets too big.
     """
@@ -58,7 +58,7 @@ class Draft:
     text: object = ""
     given: Compiled | None = None
     state_cap: int = DEFAULT_STATE_CAP
-    asked_for: bool = False
+    by_name: bool = False
 
     def __str__(self) -> str:
         return str(self.text or self.tree)
@@ -77,7 +77,7 @@ class Draft:
     def why_no_chain(self) -> str | None:
         """The reason why no chain automaton can serve the query; None if it has to be tried."""
         if p.has_deadlines(self.tree.pattern):
-            return "NOT(…) FOR asks for what does not happen beside it"
+            return "NOT(…) FOR requires the absence of other events"
         if speaks_of_whole(self.pattern):
             return OF_WHOLE
         if self.tree.strategy is not Strategy.ALL:

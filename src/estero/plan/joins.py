@@ -31,7 +31,7 @@ from estero.plan.key_values import Values
 from estero.plan.keyed import KeyedPlan
 from estero.plan.plan import Layout, Opened, Section, residual_text
 
-_ONE_PARTITION: Final = "equalities make partitions, in which nothing else is compared"
+_ONE_PARTITION: Final = "equalities define partitions, in which nothing else is compared"
 
 MOST_APART: Final = 10
 """The largest number of single events without a join: an automaton has a state for each set of them."""
@@ -88,12 +88,12 @@ class JoinPlan(KeyedPlan):
             )
         else:
             yield (
-                f"{over}PCEA + heap: parts that come in any order run by themselves, and the event that "
+                f"{over}PCEA + heap: parts in any order are matched independently, and the event that "
                 "completes them joins them by equal values"
             )
         update = self.heap_guarantee("O(log {})")
         if self.residuals:
-            yield f"guarantee: {update}; filtered while enumerating, so there is no bound on the delay"
+            yield f"guarantee: {update}; filters are evaluated during enumeration, so the delay is unbounded"
         else:
             yield f"guarantee: {update}, output-linear delay between complex events"
 
@@ -111,10 +111,10 @@ def joined(draft: Draft) -> JoinPlan | str:
     each set of parts (benchmarks/correlated.py).
     """
     tree = draft.tree
-    if not (draft.in_any_order or draft.asked_for):
+    if not (draft.in_any_order or draft.by_name):
         return NOTHING_JOINED
     if has_deadlines(tree.pattern):
-        return "NOT(…) FOR asks for what does not happen beside it"
+        return "NOT(…) FOR requires the absence of other events"
     if speaks_of_whole(draft.pattern):
         return OF_WHOLE
     if tree.strategy is not Strategy.ALL:
@@ -124,7 +124,7 @@ def joined(draft: Draft) -> JoinPlan | str:
         if not (draft.in_any_order or parts.classes):
             return NOTHING_JOINED
         left = _left(draft, parts)
-        better = "" if draft.asked_for else _why_not_joined(draft, parts, left)
+        better = "" if draft.by_name else _why_not_joined(draft, parts, left)
         return better or _plan(draft, parts, left)
     except (NotJoinedError, LimitExceeded) as reason:
         return str(reason)
@@ -136,15 +136,15 @@ def _left(draft: Draft, parts: Parts) -> tuple[Residual, ...]:
         return ()
     if parts.overlap:
         raise NotJoinedError(f"{parts.left[0]!s} is not an equality, and one event may be two of its parts")
-    whole = [
+    candidates = [
         residual
         for residual in draft.compiled.residuals
         if residual.place is None and all(isinstance(key, str) for _, key in residual.bindings)
     ]
     for condition in parts.left:
-        if sum(residual.condition == condition for residual in whole) != parts.left.count(condition):
+        if sum(residual.condition == condition for residual in candidates) != parts.left.count(condition):
             raise NotJoinedError(f"{condition!s} is not an equality of two attributes")
-    return tuple(residual for residual in whole if residual.condition in parts.left)
+    return tuple(residual for residual in candidates if residual.condition in parts.left)
 
 
 def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str:
@@ -159,17 +159,17 @@ def _why_not_joined(draft: Draft, parts: Parts, left: Sequence[Residual]) -> str
             return NOTHING_COMPARED
         best = draft.best.pushed
         if best.program is None and len(best.residuals) <= len(left):
-            return "equalities make partitions, in which no more is compared" if left else _ONE_PARTITION
+            return "equalities define partitions, in which no more is compared" if left else _ONE_PARTITION
         decide = Decision(draft.compiled.automaton, draft.layout.schema)
         for residual in left:
             if not isinstance(decide.drafts(residual), str):
                 text = residual_text(residual, draft.layout.schema.time, draft.keys)
-                return f"it would leave {text} to a filter; registers end runs that violate it"
+                return f"it would leave {text} to a filter; registers drop runs that violate it"
         chain = chained(draft)
     except LimitExceeded:
         return ""
     if isinstance(chain, ChainPlan) and len(chain.residuals) <= len(left):
-        return "each event is compared with the one before it alone"
+        return "each event is compared only with the one before it"
     return ""
 
 

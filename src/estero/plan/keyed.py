@@ -21,7 +21,7 @@ class KeyedPlan(Plan):
     columns: tuple[KeyColumn, ...]
 
     checked_by: ClassVar[str]
-    """The name of what checks comparisons as events come."""
+    """The name of the structure that checks comparisons as events arrive."""
 
     def key_lines(self) -> Iterator[str]:
         """The keys by which events are joined."""
@@ -32,14 +32,14 @@ class KeyedPlan(Plan):
         if not known.types and not known.shared:
             return
         exact = not self.shown_keys and all(column.exact for column in self.columns)
-        keys = "as they are" if exact else "as two independent 64-bit hashes"
-        yield f"join keys: values that the classification computes, {keys}"
+        keys = "stored as they are" if exact else "stored as two independent 64-bit hashes"
+        yield f"join keys: computed by the classification, {keys}"
 
     def filter_lines(self) -> Iterator[str]:
-        """Where each comparison of several events is checked, if not all are checked as events come."""
+        """Where each comparison of several events is checked, unless all are checked as events arrive."""
         if not self.residuals:
             return
-        yield f"by {self.checked_by}, as each event comes:"
+        yield f"by {self.checked_by}, as each event arrives:"
         yield from (f"  {self.said(residual)}" for residual in self.pushed)
         yield from self.residual_lines()
 

@@ -85,8 +85,8 @@ def levels_plan(tree: QueryTree, layout: Layout, *, chosen: bool = False) -> Lev
     as_answered = chosen and tree != unchosen(tree)
     in_one = _in_one(tree, levels, layout)
     queries = [*(prefix_query(tree, parts) for parts in levels[:-1]), unchosen(tree)]
-    asked = queries if isinstance(in_one, str) else queries[-1:]
-    by_level = [_first_ends(query, layout, consume) for query in asked]
+    needed = queries if isinstance(in_one, str) else queries[-1:]
+    by_level = [_first_ends(query, layout, consume) for query in needed]
     if as_answered:
         by_level[-1] = plan_of(tree, layout)
     return LevelsPlan(
@@ -213,7 +213,7 @@ def _levels(tree: QueryTree) -> tuple[int, ...]:
             "how far a pattern comes depends on its window, and this query has none",
             text=tree.text,
             expected="WITHIN",
-            hint="add a window behind the pattern: WITHIN 1 HOUR",
+            hint="add a window after the pattern: WITHIN 1 HOUR",
         )
     levels = levels_of(tree.pattern)
     if not levels:

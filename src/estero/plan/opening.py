@@ -56,7 +56,7 @@ class _Comparison(NamedTuple):
 _Deterministic = LazyAutomaton | MaxAutomaton | AgedAutomaton
 
 
-def opened_automaton(  # noqa: PLR0913  (what a plan knows, and what is asked)
+def opened_automaton(  # noqa: PLR0913  (the properties of a plan, and the request)
     plan: Plan,
     automaton: _Deterministic,
     program: RegisterProgram | None,

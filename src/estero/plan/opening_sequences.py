@@ -58,6 +58,6 @@ def opened_sample(plan: StagedPlan, words: int, most: int) -> Opened:
     return Opened(runs, labels, hidden, words, partitioned=plan.keyed, compared=False, keys=plan.columns)
 
 
-def _columns(asked: Sequence[Asked]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _columns(stages: Sequence[Asked]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The bits and the key columns."""
-    return np.array([one.bit for one in asked], np.int64), np.array([one.key for one in asked], np.int64)
+    return np.array([one.bit for one in stages], np.int64), np.array([one.key for one in stages], np.int64)

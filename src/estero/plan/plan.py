@@ -240,12 +240,14 @@ class Plan(ABC):
         if self.window is not None and self.window.in_positions:
             return f"WITHIN {self.tree.window!s} counts them"
         if self.counts_places:
-            return "contiguity or START goes by places in the whole stream"
+            return "contiguity or START depends on positions in the whole stream"
         if self.measures_places:
             return "a distance in EVENTS counts them"
         calls = given_tables(self.residuals)
         if calls:
-            return f"{calls[0]} is given events with their positions; of attributes it is given values alone"
+            return (
+                f"{calls[0]} receives events with their positions; of attributes it would receive only values"
+            )
         return ""
 
     @property
@@ -326,7 +328,7 @@ class Plan(ABC):
                 text=self.tree.text,
                 span=self.tree.places.get("STRATEGY", NOWHERE),
                 expected="a WITHIN clause",
-                hint="for example WITHIN 10 MINUTES, behind the pattern",
+                hint="for example WITHIN 10 MINUTES, after the pattern",
             )
 
     def refuse_distinct(self) -> None:
@@ -353,31 +355,31 @@ class Plan(ABC):
 
     def count_line(self) -> str:
         """The cost of counting an answer and of dividing it into shares, in words."""
-        return f"count and share: {self._time_to_count()}"
+        return f"cost of count() and share(): {self._time_to_count()}"
 
     def _time_to_count(self) -> str:
         match self.served_by:
             case _ if self.sieved:
-                return f"as long as listing all complex events, since each is checked; {self._shares()}"
+                return f"that of listing all complex events, because each is checked; {self._shares()}"
             case PerStart(listed=Listed.BEST | Listed.ALL):
-                return "as long as listing for each start those that may be the one"
+                return "that of listing the candidates of each start"
             case _ if self.interval is not None:
-                return "as long as counting at each end, and listing what is given"
+                return "that of counting at each end and listing the answers"
             case PerStart():
-                return "linear in the events between the starts and the ends of what is given"
+                return "linear in the events between the starts and the ends of answers"
             case AtEnd(tallied=True):
-                return "about as long as recognition, however many complex events there are"
+                return "about that of recognition, however many complex events there are"
             case _ if self.window is None:
-                return "about as long as recognition, however many complex events there are"
+                return "about that of recognition, however many complex events there are"
             case _:
-                return "at each end linear in the partial matches inside the window"
+                return "at each end, linear in the partial matches within the window"
 
     def _shares(self) -> str:
         """How even the shares are if complex events are checked as they are listed."""
         among = self.strategy in (Strategy.MAX, Strategy.NEXT, Strategy.LAST) or self.limit is not None
         if among or self.has_hidden or self.merges_starts:
-            return "shares are whole ends, as many in each"
-        return "shares are even in what is checked, not in what passes"
+            return "each share consists of whole ends, the same number in all shares"
+        return "shares have equally many candidates, but not equally many answers"
 
     def showing_nothing(self) -> Self:
         """The same evaluation for counts only: attributes that are only shown are left out."""
@@ -395,8 +397,8 @@ class Plan(ABC):
         if roles is not None:
             roles = replace(roles, rows=replace(rows, payload=payload))
             payload = roles.payload_of_events(payload)
-        asked = replace(known, payload=payload)
-        return replace(self, shown=shown, measures=(), classification=asked, roles=roles)
+        classification = replace(known, payload=payload)
+        return replace(self, shown=shown, measures=(), classification=classification, roles=roles)
 
     def of_rows(self) -> Self:
         """The plan for the rows that events become in their roles; without roles it is this one."""
@@ -425,10 +427,10 @@ class Plan(ABC):
 
     def residual_lines(self) -> Iterator[str]:
         """The checks of complex events, and the reasons why they are not made earlier."""
-        yield "after enumeration, on each complex event that the automaton finds:"
+        yield "after enumeration, on each complex event found by the automaton:"
         texts = map(self.said, self.residuals)
-        said = zip(texts, self.reasons, strict=True)
-        for residual, reason in dict.fromkeys(said):
+        checks = zip(texts, self.reasons, strict=True)
+        for residual, reason in dict.fromkeys(checks):
             yield f"  {residual}"
             yield f"    because {reason}"
 
@@ -557,11 +559,11 @@ def residual_text(residual: Residual, time: str | None, keys: Iterable[tuple[str
     text = f"not: {text}" if residual.refuted else text
     if residual.nearby is not None:
         where = "after" if residual.nearby.ahead else "before"
-        return f"{text}, with any event of {residual.nearby.said} {where} it"
+        return f"{text}, for any event of {residual.nearby.said} {where} it"
     if residual.soon is not None:
-        return f"{text}, of any event in between that is not yet {residual.soon} away"
+        return f"{text}, for any event in between that is less than {residual.soon} away"
     if isinstance(condition, Apartness):
-        return f"{text}, from the end of what is before to the start of what follows"
+        return f"{text}, from the end of the part before to the start of the part after"
     return text if residual.place is None else f"{text}, in each instance of its part of the pattern"
 
 

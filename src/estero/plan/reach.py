@@ -38,12 +38,14 @@ def reach_in_words(plan: Plan) -> str:
     reach = reach_of(plan)
     if reach is None:
         return ""
-    needs = ", or ".join(f"{_kinds(plan, need)} {_where(need)}" for need in reach.needs)
-    return f"left out, where that is most of the events: those with no {needs}"
+    needs = ", or ".join(f"without {_kinds(plan, need)} {_where(need)}" for need in reach.needs)
+    return f"skipped if they are the majority: events {needs}"
 
 
 def _where(need: Need) -> str:
-    return "in the window before" if need.first else "in the window after" if need.last else "near"
+    if need.first:
+        return "in the window before them"
+    return "in the window after them" if need.last else "near them"
 
 
 def _kinds(plan: Plan, need: Need) -> str:

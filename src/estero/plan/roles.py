@@ -41,7 +41,7 @@ class Roles:
                 f"{named(attributes[place])} where {_bits(self.of, role)}"
                 for role, attributes in enumerate(self.attributes)
             )
-            yield f"an event has a row for each {named(name)}: {', '.join(named_in)}"
+            yield f"an event has one row for each {named(name)}: {', '.join(named_in)}"
         for bit, flag in enumerate(self.flags):
             yield f"{named(flag)}  b{bit} with this key"
         for bit, predicate in enumerate(self.rows.predicates):
@@ -66,7 +66,7 @@ def in_roles(
     """The plan for events of a schema that becomes a plan for their rows; see `Roles`."""
     rows = plan.classification
     roles = Roles(tuple(map(tuple, attributes)), tuple(of), tuple(flags), tuple(keys), tuple(texts), rows)
-    asked = replace(
+    classification = replace(
         rows,
         predicates=tuple(predicates),
         schema=schema,
@@ -78,4 +78,4 @@ def in_roles(
         replace(one, attributes=tuple(name for name in one.attributes if name not in made))
         for one in plan.shown
     )
-    return replace(plan, classification=asked, shown=tuple(shown), roles=roles)
+    return replace(plan, classification=classification, shown=tuple(shown), roles=roles)

@@ -35,7 +35,7 @@ class Rule(NamedTuple):
 
 def _joined(draft: Draft) -> Plan | str:
     """See `joins.joined`, which a pattern without an ALL need not load."""
-    if not (draft.asked_for or draft.in_any_order):
+    if not (draft.by_name or draft.in_any_order):
         return NOTHING_JOINED
     from estero.plan.joins import joined
 
@@ -102,7 +102,7 @@ def plan_of(
 
         left = (*residuals, *(beside_automaton(tree.pattern) if filtered else ()))
         return plan_of_given(tree, layout, text, automaton, left)
-    return _first_plan(Draft(tree, layout, text, asked_for=only is not None), only)
+    return _first_plan(Draft(tree, layout, text, by_name=only is not None), only)
 
 
 def _planned_itself(tree: QueryTree, layout: Layout) -> Plan:

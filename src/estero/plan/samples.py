@@ -39,13 +39,13 @@ class SamplePlan(StagedPlan):
 
     def lines(self) -> Iterator[str]:
         """The algorithm that runs, and its guarantees."""
-        yield ("samples: each key has a matching of conditions and events, which grows by augmenting paths")
-        yield "guarantee: per event a time that depends on the conditions alone; each key has one sample"
+        yield "samples: for each key, augmenting paths extend a matching of conditions and events"
+        yield "guarantee: time per event depends only on the number of conditions; each key has one sample"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The conditions."""
         stages = zip(self.labels, self.stages, strict=True)
-        yield "Conditions", (f"{label}: {self.asked_in_words(asked)}" for label, asked in stages)
+        yield "Conditions", (f"{label}: {self.described(stage)}" for label, stage in stages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +63,11 @@ class SamplesPlan(SamplePlan):
     def lines(self) -> Iterator[str]:
         """The algorithm that runs, and its guarantees."""
         yield (
-            "samples: each key has a matching of conditions and events, which grows by augmenting paths; "
+            "samples: for each key, augmenting paths extend a matching of conditions and events; "
             "further samples are chosen among the first events of each condition"
         )
         yield (
-            "guarantee: per event and sample a time that depends on the conditions and samples asked for; "
+            "guarantee: time per event and sample depends on the number of conditions and samples; "
             f"each key has at most {self.samples:,} samples and "
             f"{len(self.stages) * (self.samples + len(self.stages) - 2):,} events"
         )
@@ -84,5 +84,5 @@ def plan_sample(stages: Sequence[Stage], layout: Layout, *, most: int = 1, text:
             text=str(text),
         )
     draft = drafted(stages, (), layout, span_ns=None, text=text)
-    fields: dict[str, Any] = {**draft.fields, "stages": draft.asked, "labels": draft.labels}
+    fields: dict[str, Any] = {**draft.fields, "stages": draft.checks, "labels": draft.labels}
     return SamplePlan(**fields) if most == 1 else SamplesPlan(**fields, samples=most)

@@ -37,7 +37,7 @@ class SequencePlan(StagedPlan):
         """The bits of the first stage, and of the stages that must be missing before it."""
         if self.trailing:
             return None
-        return frozenset(asked.bit for asked in (self.stages[0], *self.leading))
+        return frozenset(stage.bit for stage in (self.stages[0], *self.leading))
 
     @property
     def windows_back(self) -> int:
@@ -60,28 +60,26 @@ class SequencePlan(StagedPlan):
     def lines(self) -> Iterator[str]:
         """The algorithm that runs, and its guarantees."""
         yield (
-            "sequences by stages: an event takes the newest candidate of the stage before with its key, so "
-            "that each key has one at each stage"
+            "sequence of stages: an event extends the newest candidate of the stage before that has its key, "
+            "so that each key has one candidate per stage"
         )
         yield "guarantee: constant time per event and stage, output-linear delay between complex events"
         if self.trailing:
-            yield "decided later: what is missing behind the last stage is known when the span has passed"
+            yield "decided later: whether events after the last stage are missing is known after maxspan"
 
     def automaton_sections(self) -> Iterator[Section]:
         """The stages."""
         yield "Stages", self._stage_lines()
 
     def _stage_lines(self) -> Iterator[str]:
-        for title, asked in (("must be missing before", self.leading), ("drops candidates", self.until)):
-            yield from (f"{title}: {self.asked_in_words(one)}" for one in asked)
+        for title, stages in (("missing before", self.leading), ("until (drops candidates)", self.until)):
+            yield from (f"{title}: {self.described(one)}" for one in stages)
         for number, (stage, label) in enumerate(zip(self.stages, self.labels, strict=True)):
-            yield f"{label}: {self.asked_in_words(stage)}"
+            yield f"{label}: {self.described(stage)}"
             yield from (
-                f"must be missing then: {self.asked_in_words(gap)}"
-                for place, gap in self.gaps
-                if place == number
+                f"missing in between: {self.described(gap)}" for place, gap in self.gaps if place == number
             )
-        yield from (f"must be missing behind: {self.asked_in_words(one)}" for one in self.trailing)
+        yield from (f"missing after: {self.described(one)}" for one in self.trailing)
 
 
 def plan_sequence(
@@ -105,13 +103,13 @@ def plan_sequence(
     before = {
         number: sum(place < number for place in there) for number, stage in enumerate(stages) if stage.missing
     }
-    asked = draft.asked
+    checks = draft.checks
     return SequencePlan(
         **draft.fields,
-        stages=tuple(asked[number] for number in there),
+        stages=tuple(checks[number] for number in there),
         labels=tuple(draft.labels[number] for number in there),
-        leading=tuple(asked[number] for number, count in before.items() if count == 0),
-        trailing=tuple(asked[number] for number, count in before.items() if count == len(there)),
-        gaps=tuple((count - 1, asked[number]) for number, count in before.items() if 0 < count < len(there)),
-        until=asked[len(stages) :],
+        leading=tuple(checks[number] for number, count in before.items() if count == 0),
+        trailing=tuple(checks[number] for number, count in before.items() if count == len(there)),
+        gaps=tuple((count - 1, checks[number]) for number, count in before.items() if 0 < count < len(there)),
+        until=checks[len(stages) :],
     )

@@ -32,11 +32,11 @@ def with_shared_key(plan: PartialsPlan, layout: Layout) -> PartialsPlan:
 def _shared(plan: PartialsPlan, layout: Layout) -> Mapping[str, str] | str:
     tree = plan.levels.tree
     if tree.consume is not Consume.NONE:
-        return "what is forgotten depends on all earlier events"
+        return "the events that CONSUME BY drops depend on all earlier events"
     if tree.strategy is Strategy.STRICT:
-        return "the strategy STRICT looks at the events in between"
+        return "the strategy STRICT depends on the events in between"
     if any(of_level.deadlines for of_level in plan.plans):
-        return "NOT(…) FOR looks at the events of all keys"
+        return "NOT(…) FOR concerns events of all keys"
     parts = levels_of(tree.pattern)
     compared = [number for number, level in enumerate(plan.by_level) if not of_single_events(level)]
     queries = [*(prefix_query(tree, parts[number]) for number in compared), unchosen(tree)]

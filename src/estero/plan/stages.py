@@ -10,7 +10,7 @@ from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.pcea import JoinKey
 from estero.errors import QueryError
 from estero.language.tree.distances import DurationWindow
-from estero.language.tree.durations import TimeUnit
+from estero.language.tree.durations import Duration
 from estero.language.tree.expressions import Attribute, EventFilter
 from estero.language.tree.paths import is_path
 from estero.language.tree.pattern import All, As, Disjunction, EventType, Filter, Pattern
@@ -76,8 +76,8 @@ class StagedPlan(KeyedPlan):
         """The stages in order as an automaton, without their keys."""
         count = len(self.stages)
         steps = tuple(
-            Transition(number, Guard(frozenset({asked.bit})), frozenset({label}), number + 1)
-            for number, (asked, label) in enumerate(zip(self.stages, self.labels, strict=True))
+            Transition(number, Guard(frozenset({stage.bit})), frozenset({label}), number + 1)
+            for number, (stage, label) in enumerate(zip(self.stages, self.labels, strict=True))
         )
         predicates = self.classification.predicates
         return CEA(count + 1, frozenset({0}), frozenset({count}), steps, predicates)
@@ -108,15 +108,15 @@ class StagedPlan(KeyedPlan):
         """Empty: each condition is on one event."""
         return iter(())
 
-    def asked_in_words(self, asked: Asked) -> str:
+    def described(self, check: Asked) -> str:
         """A predicate and its key."""
-        return f"b{asked.bit}  {self.classification.predicates[asked.bit]!s}, key {asked.key}"
+        return f"b{check.bit}  {self.classification.predicates[check.bit]!s}, key {check.key}"
 
 
 class DraftedStages(NamedTuple):
     """The common part of all plans of stages, and the checks of each stage."""
 
-    asked: tuple[Asked, ...]
+    checks: tuple[Asked, ...]
     labels: tuple[str, ...]
     fields: dict[str, Any]
 
@@ -148,7 +148,7 @@ def drafted(
     columns = key_columns(keys, values, layout.schema)
     classification = draft.classification(predicates, values=tuple(values.numbered))
     payload = tuple(dict.fromkeys([*classification.payload, *_listed(columns)]))
-    asked = tuple(
+    checks = tuple(
         Asked(predicates.index(part.predicate), keys.index((part.predicate.types, part.keys)))
         for part in parts
     )
@@ -161,7 +161,7 @@ def drafted(
         "shared": _shared(parts, layout.schema),
         "columns": columns,
     }
-    return DraftedStages(asked, labels, fields)
+    return DraftedStages(checks, labels, fields)
 
 
 def stand_in(stages: Sequence[Stage], labels: Sequence[str], span_ns: int | None) -> QueryTree:
@@ -169,7 +169,7 @@ def stand_in(stages: Sequence[Stage], labels: Sequence[str], span_ns: int | None
 
     It has the same types, labels and window, but does not represent conditions and keys.
     """
-    window = None if span_ns is None else DurationWindow(((span_ns, TimeUnit.NANOSECONDS),))
+    window = None if span_ns is None else DurationWindow(Duration(span_ns).parts)
     parts = tuple(As(_any_of(stage.predicate), label) for stage, label in zip(stages, labels, strict=True))
     return QueryTree(
         All(parts) if len(parts) > 1 else parts[0], tuple(map(SelectItem, labels)), window=window
@@ -206,9 +206,9 @@ def _check(parts: Sequence[Stage], layout: Layout, span_ns: int | None, text: ob
         )
         of_names = {name: _kind_of_key(name, kinds.get(name, Kind.NULL), layout.schema) for name in names}
         if not fit(of_names.values()):
-            said = ", ".join(f"{named(name)} is {kind.value}" for name, kind in of_names.items())
+            kinds_by_name = ", ".join(f"{named(name)} is {kind.value}" for name, kind in of_names.items())
             raise QueryError(
-                f"events are joined by keys that are never equal: {said}",
+                f"events are joined by keys that are never equal: {kinds_by_name}",
                 text=str(text),
                 hint="join by attributes of one kind",
             )
@@ -246,14 +246,14 @@ def key_columns(
     columns = []
     for (_, fields), column in zip(keys, values.columns(forms), strict=True):
         parts = iter(column.parts)
-        whole = tuple(
+        merged = tuple(
             KeyPart((), null=field.optional, listed=field.attribute)
             if listed or field.attribute is None
             else replace(next(parts), null=field.optional)
             for field, listed in zip(fields, lists, strict=True)
         )
         columns.append(
-            KeyColumn(whole, column.exact and all(part.values and not part.null for part in whole))
+            KeyColumn(merged, column.exact and all(part.values and not part.null for part in merged))
         )
     return tuple(columns)
 

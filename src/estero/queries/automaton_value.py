@@ -65,15 +65,17 @@ class Automaton:
             for residual in residuals
             if residual.place is None or Hidden(residual.place) not in steps
         ]
-        asked = conjoined(condition for residual in left if (condition := _of_labels(residual)) is not None)
-        condition = None if asked is None else _as_written(asked, plan)
+        conjunction = conjoined(
+            condition for residual in left if (condition := _of_labels(residual)) is not None
+        )
+        condition = None if conjunction is None else _as_written(conjunction, plan)
         unsaid = [
-            f"{plan.said(residual)}: no labels tell which events it is about"
+            f"{plan.said(residual)}: no labels identify the events that it concerns"
             for residual in left
             if _of_labels(residual) is None
         ]
         if condition is not None and parse_condition(str(condition)) != condition:
-            unsaid.append(f"{condition}: its text does not say all of its values")
+            unsaid.append(f"{condition}: its text does not contain all of its values")
         marked = {label for transition in machine.transitions for label in transition.labels}
         unsaid += [
             f"{plan.said(residual)}: no transition marks an event as {variable}"
@@ -83,12 +85,12 @@ class Automaton:
             if variable not in marked and variable not in (START_OF, END_OF)
         ]
         unsaid += [
-            f"{absence}: what does not happen is no part of a transition"
+            f"{absence}: transitions cannot express the absence of events"
             for predicate in machine.predicates
             for absence in lacking(predicate)
         ]
         unsaid += [
-            f"the attributes of {atom} have names that only the events tell: query.automaton(events)"
+            f"the attributes of {atom} are known only with events: query.automaton(events)"
             for atom in plan.by_place
         ]
         return cls(

@@ -25,14 +25,14 @@ def may_list_many(tree: QueryTree) -> bool:
 
 def many_candidates(plan: Plan) -> Iterator[str]:
     """The note on the first filter that is checked on all complex events before the strategy chooses."""
-    asked = next((residual for residual in plan.residuals if _is_of_sets(residual.condition)), None)
+    residual = next((residual for residual in plan.residuals if _is_of_sets(residual.condition)), None)
     iteration = leaving_out(plan.tree)
-    if asked is None or iteration is None or plan.selects_in_kernel or not may_list_many(plan.tree):
+    if residual is None or iteration is None or plan.selects_in_kernel or not may_list_many(plan.tree):
         return
     yield (
-        f"{plan.said(asked)} is checked on each complex event before {plan.strategy.value} chooses, and "
+        f"{plan.said(residual)} is checked on each complex event before {plan.strategy.value} chooses, and "
         f"{shortened(iteration)} may leave out any event: n events can give 2^n at one end; "
-        "steps that leave nothing out, such as A+[NOT A], give few"
+        "steps that skip nothing, such as A+[NOT A], give few"
     )
 
 

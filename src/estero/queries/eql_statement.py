@@ -21,6 +21,7 @@ from estero.language.tree.schema import Kind, Schema
 from estero.plan.eql_stages import plan_stages, tree_of_stages
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
+from estero.queries.candidates import UNKNOWN
 from estero.queries.statement import Statement, raise_first
 from estero.system.copies import copied
 
@@ -124,6 +125,8 @@ class EqlStatement(Statement):
         return errors
 
     def _plan(self, layout: Layout) -> Plan:
+        if layout is UNKNOWN:
+            return self._planned(Lowering(None), copied(layout, type_column=None, only_type=EVENT))
         schema = _with_type(layout.schema, layout.type_column)
         checked, of_type, lowering = self.__dict__.pop(_READY, (None, None, None))
         if lowering is None or checked is not layout.schema or of_type != layout.type_column:

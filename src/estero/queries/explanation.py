@@ -1,4 +1,4 @@
-"""The explanation of a query, in words a person can check: plan, filters, automaton, SQL."""
+"""The explanation of a query in plain words: its plan, filters, automaton and SQL."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _MOST_LETTERS: Final = 100_000
 class Explanation:
     """The explanation of one query.
 
-    `sql` is the statement for DuckDB, and `read` describes what is read of the events; without events there
-    is neither. `tasks` describes how tasks on Spark divide the work on a DataFrame; without it, on a batch.
+    `sql` is the statement for DuckDB, and `read` lists the columns and rows that are read; without events
+    there is neither. `tasks` says how tasks on Spark divide the work; by default, it is the work on a batch.
     """
 
     plan: Plan
@@ -45,9 +45,9 @@ class Explanation:
         plan = self.plan
         yield "Query", self.plan.text
         yield "Plan", "\n".join(plan_lines(plan, self.tasks))
-        said = "\n".join([*notes(plan.tree), *many_candidates(plan)])
-        if said:
-            yield "Notes", said
+        remarks = "\n".join([*notes(plan.tree), *many_candidates(plan)])
+        if remarks:
+            yield "Notes", remarks
         if self.read:
             yield "Read", "\n".join(self.read)
         filters = "\n".join(plan.filter_lines())
@@ -68,7 +68,7 @@ class Explanation:
 
     @property
     def automaton(self) -> Automaton:
-        """The automaton of the query: a CEA, chain-CEA or PCEA, and the filters beside it."""
+        """The automaton of the query (a CEA, chain-CEA or PCEA) and the filters evaluated after it."""
         return Automaton.of(self.plan)
 
     def svg(self) -> str:
@@ -88,26 +88,26 @@ class Explanation:
         parts: list[Html] = []
         for title, body in self.sections():
             if title == "Query":
-                said = highlighted(in_lines(body), places)
+                shown_body = highlighted(in_lines(body), places)
             elif title == "Filters" or title.startswith("Predicates"):
-                said = highlighted(body, places)
+                shown_body = highlighted(body, places)
             elif title.startswith("Classification"):
-                said = highlighted(body, sql=True)
+                shown_body = highlighted(body, sql=True)
             else:
-                said = text(body, most=_MOST_LETTERS, lines=True)
-            parts.append(_folded(title, element("pre", said), is_open=not parts))
+                shown_body = text(body, most=_MOST_LETTERS, lines=True)
+            parts.append(_folded(title, element("pre", shown_body), is_open=not parts))
         return shown(*parts, _folded("Picture", drawn_inline(self.plan.drawn), is_open=True))
 
 
 def _folded(title: str, content: Html, *, is_open: bool) -> Html:
-    """A section that is shown, or can be."""
+    """A collapsible section of the page."""
     from estero.markup.html import element
 
     return element("details", element("summary", title), content, open="" if is_open else None)
 
 
 def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
-    """The plan, why earlier rules did not apply, and what it does with events, memory and tasks."""
+    """The plan, the reasons against other plans, and its use of events, memory, threads and tasks."""
     yield from plan.lines()
     yield plan.count_line()
     for title, reason in plan.refused:
@@ -116,35 +116,36 @@ def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
     yield f"events kept: {_kept(plan)}"
     if plan.tree.window is None:
         until = " until it is too old for its next step" if plan.forgets_by_age else ""
-        yield f"window: none, so every open partial match is kept{until}"
+        yield f"window: none, so every partial match is kept{until}"
     else:
-        yield f"window: at most {plan.tree.window!s} from start to end; memory follows it"
+        yield f"window: at most {plan.tree.window!s} from start to end, which bounds memory use"
     if plan.consume is not Consume.NONE:
-        what = "everything read so far" if plan.consume is Consume.ANY else "its partition"
-        yield f"consume: after a position with an answer {what} is forgotten"
-    if plan.limit is not None and plan.interval is not None:
+        of = "" if plan.consume is Consume.ANY else " of its partition"
+        yield f"consume: after each position with an answer, all partial matches{of} are dropped"
+    if plan.limit is not None:
+        number = f"{plan.limit.most} complex event{'s' * (plan.limit.most != 1)}"
         where = "in each partition" if plan.shown_keys else "in the whole stream"
-        length = f"in {plan.tree.per!s}, {where}"
-        yield f"limit: at most {plan.limit.most} complex events {length}; the others are counted"
-    elif plan.limit is not None:
-        yield f"limit: at most {plan.limit.most} complex events at each end; enumeration stops there"
+        if plan.interval is not None:
+            yield f"limit: at most {number} in {plan.tree.per!s}, {where}; the others are only counted"
+        else:
+            yield f"limit: at most {number} at each end, where enumeration then stops"
     values = [str(item) for item in plan.tree.select or () if isinstance(item, SelectExpression)]
     if values:
-        yield f"values: {', '.join(values)}; computed of complex events as they are listed, many at once"
-    left_out = reach_in_words(plan)
-    yield f"in process: {threads_in_words(plan)}{'; ' if left_out else ''}{left_out}"
+        yield f"values: {', '.join(values)}; computed in batches as complex events are listed"
+    skipped = reach_in_words(plan)
+    yield f"in process: {threads_in_words(plan)}{'; ' if skipped else ''}{skipped}"
     yield f"on Spark: {tasks or division_in_words(plan)}"
 
 
 def _kept(plan: Plan) -> str:
     if not plan.classification.keep_all:
-        return "those that satisfy some predicate; the classification drops the others"
+        return "those that satisfy a predicate; the classification drops all others"
     if plan.keyed:
-        return "all with a partition key, because positions in the partition matter"
+        return "all that have a partition key, because their positions in the partition matter"
     return "all, because a run can begin or end with any of them"
 
 
 def _predicate_lines(predicates: Iterable[EventPredicate]) -> Iterator[str]:
     """The predicates with their bits, one per line."""
     for bit, predicate in enumerate(predicates):
-        yield f"b{bit}  {predicate}{' (known by its position)' if predicate == FIRST else ''}"
+        yield f"b{bit}  {predicate}{' (determined by its position)' if predicate == FIRST else ''}"

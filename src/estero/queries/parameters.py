@@ -166,7 +166,7 @@ def _constant(value: object, refuse: Any) -> Value:
         hint = "constants have 17 digits at most, but for integers: round it"
         raise refuse("constant", hint, given="a decimal of more digits")
     if kind_of(plain) is None:
-        hint = "a list stands behind IN: x.a IN $list" if _is_list(value) else ""
+        hint = "a list comes after IN: x.a IN $list" if _is_list(value) else ""
         raise refuse("constant", hint)
     return cast("Value", plain)
 

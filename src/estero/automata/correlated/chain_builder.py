@@ -46,7 +46,7 @@ MOST_TRANSITIONS: Final = 4_000
 MOST_DIFFERENT: Final = 4
 """The most disequalities of one transition: an index of them has a pointer for each sequence of them."""
 
-MIXED: Final = "no index serves an integer and a float that must differ, under a window or beside an order"
+MIXED: Final = "no index serves an integer and a float that must differ, with a window or an order"
 """The reason why no index serves a comparison."""
 
 
@@ -248,7 +248,7 @@ def in_written_order(comparisons: Iterable[Neighbours]) -> tuple[Neighbours, ...
 
 def _two_ways(parting: tuple[Edge, Edge]) -> str:
     marks = ", ".join(sorted(parting[0].marked.labels))
-    return f"two runs can make the same marks, as an event {marks} can be read in two places"
+    return f"two runs can mark the same events, because an event {marks} can be read in two ways"
 
 
 def _names(transitions: Sequence[ChainTransition], predicates: Iterable[EventPredicate]) -> dict[str, None]:

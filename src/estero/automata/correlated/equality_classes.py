@@ -56,9 +56,9 @@ def partitioned(tree: QueryTree, schema: Schema, compiled: Compiled | None = Non
     among the same ones. STRICT and CONSUME BY PARTITION are different in partitions.
     """
     if tree.strategy is Strategy.STRICT:
-        return "the strategy STRICT looks at the events in between"
+        return "the strategy STRICT depends on the events in between"
     if tree.consume is Consume.PARTITION:
-        return "what is consumed depends on the partitions in the query"
+        return "CONSUME BY PARTITION depends on the partitions of the query"
     partition = as_partition(tree.pattern, schema, tree.streams, compiled)
     if isinstance(partition, str):
         return partition

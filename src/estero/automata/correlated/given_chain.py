@@ -65,8 +65,8 @@ def _unserved(transition: ChainTransition, kinds: Mapping[str, Kind], *, listed:
     if not one:
         asked = " and ".join(comparison.operator for comparison in (*orders, *different))
         return (
-            f"an event and the one before it are compared by {asked}: under a window or beside an order, an "
-            "index has one of these, or one range"
+            f"an event and the one before it are compared by {asked}: with a window or an order, an index "
+            "serves one of these, or one range"
         )
     for comparison in (*orders, *different):
         left, right = (

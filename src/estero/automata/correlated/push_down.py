@@ -164,16 +164,16 @@ class Decision:
 
     def _drafts(self, residual: Residual) -> list[Draft]:
         if residual.refuted:
-            raise _StaysResidualError("it must be false, which is known only once all its events are there")
+            raise _StaysResidualError("it must be false, which is known only when all its events are present")
         if any(key in ENDS for _, key in residual.bindings):
-            raise _StaysResidualError("it speaks of the whole complex event")
+            raise _StaysResidualError("it concerns the whole complex event")
         match residual.condition:
             case e.Comparison() as comparison if e.has_previous(comparison):
                 return [self._with_previous(residual, comparison)]
             case e.Comparison() as comparison:
                 return self._comparison(residual, comparison)
             case Apartness():
-                raise _StaysResidualError("events that a run marks for another part can come between the two")
+                raise _StaysResidualError("events of another part can come between the two")
             case Agreement() as agreement:
                 return [self._agreement(residual, agreement)]
             case e.SetPredicate():
@@ -227,8 +227,8 @@ class Decision:
                 raise
             written = e.substituted(rounded, partial(_as_previous, dict(residual.bindings)))
             raise _StaysResidualError(
-                f"it computes floats of two events; written {written}, which may round otherwise, it would "
-                "be checked while runs go on"
+                f"it computes floats from two events; written as {written}, which may round differently, it "
+                "would be evaluated as runs advance"
             ) from None
         return comparison
 
@@ -246,7 +246,7 @@ class Decision:
     def _side(self, residual: Residual, expression: e.Node) -> _Side:
         nodes = list(expression.walk())
         if any(isinstance(node, e.Aggregate) for node in nodes):
-            raise _StaysResidualError("an aggregate is known only once all its events are there")
+            raise _StaysResidualError("an aggregate is known only when all its events are present")
         attributes = [node for node in nodes if isinstance(node, e.Attribute)]
         variables = {node.variable for node in attributes if node.variable is not None}
         if len(variables) != 1:

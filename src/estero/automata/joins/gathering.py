@@ -356,7 +356,7 @@ class _Runs:
     def _unclear(self, served: Served) -> NotJoinedError:
         event = self.made.states.name_of(served)
         return NotJoinedError(
-            f"{event} may begin a round or go on in one, so a complex event could be found twice"
+            f"{event} may begin a round or continue one, so a complex event could be found twice"
         )
 
     def _too_many_states(self) -> LimitExceeded:

@@ -52,13 +52,13 @@ def notes(tree: QueryTree) -> Iterator[str]:
             )
     if tree.partition_by and isinstance(tree.window, EventWindow):
         yield (
-            f"WITHIN {tree.window} counts the events of the whole stream, those of other keys, too; "
-            "a duration depends on no other key"
+            f"WITHIN {tree.window} counts all events of the stream, including those of other keys; "
+            "a duration does not depend on other keys"
         )
     if tree.limit is not None and tree.per is None:
         yield (
-            f"LIMIT {tree.limit} is for each end, not for the whole answer: "
-            "that is limit(n) of the answer, --limit on the command line"
+            f"LIMIT {tree.limit} applies to each end, not to the whole answer: "
+            "for that, use limit(n) of the answer, or --limit on the command line"
         )
 
 

@@ -1,7 +1,7 @@
 """Blocks of internet addresses (CIDR) as regular expressions over their texts.
 
-So they are tested wherever strings are. An address of version 6 may have its zeros left out (``::``) and
-leading zeros in its groups; one that ends in an address of version 4 is not looked into.
+Addresses can thus be tested wherever strings can. An IPv6 address may be shortened (``::``) and have leading
+zeros in its groups; one that ends in an IPv4 address never matches.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _GROUP = "[0-9a-f]{1,4}"
 
 @lru_cache(maxsize=4096)
 def _regex(block: str) -> str:
-    """The expression for the addresses of a block; ValueError for what is none."""
+    """The expression for the addresses of a block; raises ValueError if it is not a block."""
     network = ipaddress.ip_network(block, strict=False)
     if isinstance(network, ipaddress.IPv4Network):
-        return rf"\A(?:{_of_four(network)})\z"
-    return rf"(?i)\A(?:{'|'.join(dict.fromkeys(_of_six(network)))})\z"
+        return rf"\A(?:{_ipv4_form(network)})\z"
+    return rf"(?i)\A(?:{'|'.join(dict.fromkeys(_ipv6_forms(network)))})\z"
 
 
 def block_regex(block: str, span: Span) -> str:
@@ -43,7 +43,7 @@ def block_regex(block: str, span: Span) -> str:
         ) from error
 
 
-def _of_four(network: ipaddress.IPv4Network) -> str:
+def _ipv4_form(network: ipaddress.IPv4Network) -> str:
     octets = []
     for place, octet in enumerate(network.network_address.packed):
         bits = min(8, max(0, network.prefixlen - 8 * place))
@@ -52,7 +52,7 @@ def _of_four(network: ipaddress.IPv4Network) -> str:
 
 
 def _in_range(low: int, high: int) -> str:
-    """The decimal numbers from one to another."""
+    """The decimal numbers from `low` to `high`."""
     if low == high:
         return str(low)
     tens = []
@@ -62,8 +62,8 @@ def _in_range(low: int, high: int) -> str:
     return f"(?:{'|'.join(tens)})"
 
 
-def _of_six(network: ipaddress.IPv6Network) -> Iterator[str]:
-    """An expression for each way to write the addresses: all groups, or so many before and behind ``::``."""
+def _ipv6_forms(network: ipaddress.IPv6Network) -> Iterator[str]:
+    """An expression for each spelling: all groups, or each number of groups before and after ``::``."""
     packed = network.network_address.packed
     groups = [int.from_bytes(packed[place : place + 2]) for place in range(0, 16, 2)]
     bits = [min(16, max(0, network.prefixlen - 16 * place)) for place in range(8)]
@@ -71,13 +71,13 @@ def _of_six(network: ipaddress.IPv6Network) -> Iterator[str]:
     yield ":".join(texts)
     for before, behind in product(range(8), repeat=2):
         hidden = groups[before : 8 - behind]
-        # What :: stands for is zero, and has to be inside of the block.
+        # Groups that :: replaces are zero, and must be inside the block.
         if before + behind <= 7 and not any(hidden):
             yield f"{':'.join(texts[:before])}::{':'.join(texts[8 - behind :] if behind else [])}"
 
 
 def _group(group: int, fixed: int) -> str:
-    """The texts of a group of which the first bits are fixed."""
+    """The texts of a group whose first `fixed` bits are those of `group`."""
     if fixed == 0:
         return _GROUP
     low, high = group, group + 2 ** (16 - fixed) - 1
@@ -85,7 +85,7 @@ def _group(group: int, fixed: int) -> str:
 
 
 def _hexadecimal(low: int, high: int) -> Iterator[str]:
-    """Expressions for the numbers from one to another in at most four digits, led by zeros or not."""
+    """Expressions for the numbers from `low` to `high` in up to four digits, also with leading zeros."""
     free, size = 0, high - low + 1
     while size >= 16:
         size //= 16

@@ -1,4 +1,4 @@
-"""Comparisons and computations of values in EQL, by the kinds of both sides."""
+"""Comparisons and arithmetic of EQL, depending on the kinds of both sides."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COMPARABLE: Final = NUMBERS | {Kind.DECIMAL}
 
 
 def text_of(value: Typed) -> e.Node:
-    """The value as a string; raises `QueryError` for one that has no text that all engines write alike."""
+    """The value as a string; raises `QueryError` for kinds whose texts differ between engines."""
     if value.kind in (Kind.STRING, None):
         return value.node
     if value.is_constant:
@@ -33,19 +33,19 @@ def text_of(value: Typed) -> e.Node:
     if value.kind in (Kind.INT, Kind.BOOL, Kind.DECIMAL):
         return e.Cast(value.node, "STRING", span=value.span)
     raise QueryError(
-        f"{value.said} is {value.kind.value}, of which engines write different texts",
+        f"{value.text} is {value.kind.value}, whose text differs between engines",
         span=value.span,
-        found=value.said,
+        found=value.text,
         expected="a string, an integer or a truth value",
         hint="compare the number itself",
     )
 
 
-def string_of(value: Typed, asked: str) -> e.Node:
-    """The value where a string is asked for; a constant has to be one."""
+def string_of(value: Typed, function: str) -> e.Node:
+    """The value as a string argument of `function`; a constant must be a string."""
     if value.is_constant and value.kind not in (Kind.STRING, None):
         raise QueryError(
-            f"{asked} takes a string here, and this is {cast(Kind, value.kind).value}",
+            f"{function} takes a string here, and this is {cast(Kind, value.kind).value}",
             span=value.span,
             found=str(value.constant),
             expected="a string",
@@ -54,14 +54,14 @@ def string_of(value: Typed, asked: str) -> e.Node:
     return text_of(value)
 
 
-def number_of(value: Typed, asked: str, wanted: Iterable[Kind] = NUMBERS) -> e.Node:
-    """The value where a number is asked for."""
+def number_of(value: Typed, function: str, wanted: Iterable[Kind] = NUMBERS) -> e.Node:
+    """The value as a numeric argument of `function`."""
     if value.kind is not None and value.kind not in wanted:
         raise QueryError(
-            f"{asked} takes {'an integer' if Kind.FLOAT not in wanted else 'numbers'}, "
-            f"and {value.said} is {value.kind.value}",
+            f"{function} takes {'an integer' if Kind.FLOAT not in wanted else 'numbers'}, "
+            f"and {value.text} is {value.kind.value}",
             span=value.span,
-            found=value.said,
+            found=value.text,
             expected="a number",
             hint="number(s) is the number that a string is" if value.kind is Kind.STRING else "",
         )
@@ -80,10 +80,10 @@ def lowered(node: e.Node) -> e.Node:
 
 
 class Comparing:
-    """Writes comparisons and computations as expressions of the house."""
+    """Translates comparisons and arithmetic into expressions of CEQL."""
 
     def compared(self, sign: str, left: Typed, right: Typed, span: Span) -> e.Node:
-        """``left sign right``, unknown if one is NULL."""
+        """``left sign right``; NULL if either side is NULL."""
         if left.is_null or right.is_null:
             return unknown(span)
         if left.is_constant and not right.is_constant:
@@ -96,53 +96,55 @@ class Comparing:
         ):
             return e.Comparison(operator, left.node, right.node, span=span)
         if right.is_constant and not left.is_constant:
-            beside = self._beside(operator, left, right, span)
+            beside = self._with_other_kind(operator, left, right, span)
             if beside is not None:
                 return beside
         raise QueryError(
-            f"{left.said} is {_kind(left)}, and {right.said} is {_kind(right)}",
+            f"{left.text} is {_kind(left)}, and {right.text} is {_kind(right)}",
             span=span,
             found=f"{sign}",
             expected="two values of one kind",
             hint="string(x) is the text of a value, number(s) the number that a text is",
         )
 
-    def _beside(
+    def _with_other_kind(
         self, operator: e.ComparisonOperator, value: Typed, constant: Typed, span: Span
     ) -> e.Node | None:
-        """The comparison with a constant of another kind; None where there is none."""
-        said = constant.constant
+        """The comparison with a constant of another kind; None if the kinds cannot be compared."""
+        literal = constant.constant
         match value.kind:
-            case Kind.TIMESTAMP if isinstance(said, str | int) and not isinstance(said, bool):
-                return _beside_instant(operator, value.node, said, constant.span, span)
+            case Kind.TIMESTAMP if isinstance(literal, str | int) and not isinstance(literal, bool):
+                return _compared_with_instant(operator, value.node, literal, constant.span, span)
             case _ if operator != "=":
                 return None
             case Kind.STRING:
-                text = e.Literal(_written(said), span=constant.span)
+                text = e.Literal(_written(literal), span=constant.span)
                 return e.Comparison("=", value.node, text, span=span)
-            case Kind.BOOL if said in ("true", "false"):
-                return e.Comparison("=", value.node, e.Literal(said == "true", span=constant.span), span=span)
-            case Kind.INT | Kind.FLOAT if isinstance(said, str):
-                number = _number_written(said, value.kind)
+            case Kind.BOOL if literal in ("true", "false"):
+                return e.Comparison(
+                    "=", value.node, e.Literal(literal == "true", span=constant.span), span=span
+                )
+            case Kind.INT | Kind.FLOAT if isinstance(literal, str):
+                number = _number_in(literal, value.kind)
                 if number is not None:
                     return e.Comparison("=", value.node, e.Literal(number, span=constant.span), span=span)
                 return never(value, span)
-            case Kind.BOOL | Kind.DECIMAL if isinstance(said, str):
+            case Kind.BOOL | Kind.DECIMAL if isinstance(literal, str):
                 return never(value, span)
             case _:
                 return None
 
     def member(self, operand: Typed, members: Sequence[Typed], caseless: bool, span: Span) -> e.Node:
-        """``operand in (…)``: constants of the operand's kind are one set, others comparisons."""
+        """``operand in (…)``: a set of the constants of its kind, and comparisons with the other members."""
         if operand.is_null:
             return unknown(span)
         tests: list[e.Node] = []
         texts: list[e.Literal] = []
         for member in members:
-            said = member.constant
-            if caseless and isinstance(said, str) and operand.kind in (Kind.STRING, None):
-                texts.append(e.Literal(in_lower_case(said), span=member.span))
-            elif isinstance(said, str) and operand.kind in (Kind.STRING, None):
+            literal = member.constant
+            if caseless and isinstance(literal, str) and operand.kind in (Kind.STRING, None):
+                texts.append(e.Literal(in_lower_case(literal), span=member.span))
+            elif isinstance(literal, str) and operand.kind in (Kind.STRING, None):
                 texts.append(cast(e.Literal, member.node))
             elif caseless and not member.is_constant:
                 tests.append(
@@ -159,7 +161,7 @@ class Comparing:
         return _any_of(sets, span)
 
     def alike(self, operand: Typed, sign: str, patterns: Sequence[q.Constant], span: Span) -> e.Node:
-        """``operand : (…)``, ``like`` and ``regex``, each with and without case."""
+        """``operand : (…)``, ``like`` and ``regex``, case-sensitive or not."""
         if operand.is_null:
             return unknown(span)
         caseless = sign == ":" or sign.endswith("~")
@@ -193,10 +195,10 @@ class Comparing:
         """``-operand``."""
         if operand.is_null:
             return Typed(unknown(span), None)
-        return Typed(e.Negative(number_of(operand, "-"), span=span), operand.kind, operand.said)
+        return Typed(e.Negative(number_of(operand, "-"), span=span), operand.kind, operand.text)
 
     def computed(self, sign: q.ComputationSign, left: Typed, right: Typed, span: Span) -> Typed:
-        """``left sign right``; the quotient of integers is one, towards zero."""
+        """``left sign right``; integers are divided towards zero."""
         if left.is_null or right.is_null:
             return Typed(unknown(span), None)
         both = (number_of(left, sign), number_of(right, sign))
@@ -215,7 +217,7 @@ def _kind(value: Typed) -> str:
 
 
 def _like(pattern: str) -> str:
-    """A pattern with ``*`` and ``?`` as one of LIKE."""
+    """The LIKE pattern for a pattern with ``*`` and ``?``."""
     return pattern.translate(_OF_LIKE)
 
 
@@ -225,7 +227,7 @@ def _one_of(value: e.Node, constants: Sequence[e.Literal], span: Span) -> e.Node
 
 
 def _sets(tests: Sequence[e.Node]) -> list[e.Node]:
-    """The tests, with one set for all comparisons of one value with constants."""
+    """The tests, in which comparisons of one value with constants are merged into one set."""
     sets: dict[e.Node, list[e.Literal]] = {}
     others: list[e.Node] = []
     for test in tests:
@@ -243,8 +245,8 @@ def _any_of(tests: Sequence[e.Node], span: Span) -> e.Node:
     return tests[0] if len(tests) == 1 else e.Or(tuple(tests), span=span)
 
 
-def _number_written(text: str, kind: Kind) -> int | float | None:
-    """The number whose text this is."""
+def _number_in(text: str, kind: Kind) -> int | float | None:
+    """The number that the text represents."""
     try:
         number = int(text) if kind is Kind.INT else float(text)
     except ValueError:
@@ -257,30 +259,30 @@ _FINER: Final = re.compile(r"(\.\d{6})(\d{1,3})(?!\d)")
 """The digits of nanoseconds in a time."""
 
 
-def _beside_instant(
-    operator: e.ComparisonOperator, value: e.Node, said: str | int, place: Span, span: Span
+def _compared_with_instant(
+    operator: e.ComparisonOperator, value: e.Node, moment: str | int, place: Span, span: Span
 ) -> e.Node:
-    """A comparison with an instant; one between two microseconds is some nanoseconds behind the first."""
-    finer = _FINER.search(said) if isinstance(said, str) else None
-    instant = _instant(_FINER.sub(r"\1", said) if isinstance(said, str) else said, place)
+    """A comparison with an instant, which may have nanoseconds beyond its microseconds."""
+    finer = _FINER.search(moment) if isinstance(moment, str) else None
+    instant = _instant(_FINER.sub(r"\1", moment) if isinstance(moment, str) else moment, place)
     literal = e.Literal(instant, span=place)
     nanoseconds = int(finer[2].ljust(3, "0")) if finer else 0
     if nanoseconds == 0:
         return e.Comparison(operator, value, literal, span=span)
-    behind = e.Arithmetic("-", value, literal, span=span)
-    return e.Comparison(operator, behind, e.Literal(Duration(nanoseconds), span=place), span=span)
+    difference = e.Arithmetic("-", value, literal, span=span)
+    return e.Comparison(operator, difference, e.Literal(Duration(nanoseconds), span=place), span=span)
 
 
-def _instant(said: str | int, span: Span) -> datetime:
+def _instant(moment: str | int, span: Span) -> datetime:
     """The instant of a text of ISO 8601, or of milliseconds since 1970."""
     try:
-        if isinstance(said, int):
-            return _EPOCH + timedelta(milliseconds=said)
-        return timestamp_value(said)
+        if isinstance(moment, int):
+            return _EPOCH + timedelta(milliseconds=moment)
+        return timestamp_value(moment)
     except (ValueError, OverflowError) as error:
         raise QueryError(
-            f"{said!r} is not an instant",
+            f"{moment!r} is not an instant",
             span=span,
-            found=str(said),
+            found=str(moment),
             expected="a time such as 2024-01-31T12:00:00Z, or milliseconds since 1970",
         ) from error

@@ -1,6 +1,6 @@
-"""The functions of EQL: how they are called, and what they mean.
+"""The functions of EQL: their names, arguments and meanings.
 
-What becomes of them in the language of the house is in `lower_functions.py`.
+`lower_functions.py` translates them into expressions of CEQL.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class EqlFunction:
-    """A function: how many arguments it takes, and whether ``name~`` compares without case."""
+    """A function: its numbers of arguments, and whether ``name~`` compares case-insensitively."""
 
     least: int
     most: int | None
@@ -21,7 +21,7 @@ class EqlFunction:
     caseless: bool = False
 
     def accepts(self, arguments: int) -> bool:
-        """Whether it can be called with this number of arguments."""
+        """Whether it accepts this number of arguments."""
         return self.least <= arguments and (self.most is None or arguments <= self.most)
 
     @property

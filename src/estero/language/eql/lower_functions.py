@@ -1,4 +1,4 @@
-"""The functions of EQL as expressions of the house."""
+"""The functions of EQL as expressions of CEQL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TESTS: Final = {"startsWith": "starts_with", "endsWith": "ends_with", "stringCo
 
 
 class FunctionLowering:
-    """Writes calls; `value` lowers their arguments."""
+    """Translates calls; `value` translates their arguments."""
 
     def __init__(self, value: Callable[[q.EqlNode], Typed], comparing: Comparing) -> None:
         self._value = value
@@ -63,16 +63,16 @@ class FunctionLowering:
                 return _number(arguments, span)
 
     def _tested(self, name: str, arguments: Sequence[Typed], caseless: bool, span: Span) -> e.Node:
-        whole, *parts = (string_of(argument, name) for argument in arguments)
+        string, *parts = (string_of(argument, name) for argument in arguments)
         if arguments[0].is_null:
             return unknown(span)
         if caseless:
-            whole, parts = lowered(whole), list(map(lowered, parts))
+            string, parts = lowered(string), list(map(lowered, parts))
         tests: list[e.Node] = [
-            unknown(span) if part == unknown() else e.Call(_TESTS[name], (whole, part), span=span)
+            unknown(span) if part == unknown() else e.Call(_TESTS[name], (string, part), span=span)
             for part in parts
         ]
-        if name == "stringContains":  # an empty string is in none
+        if name == "stringContains":  # an empty string is not contained in any string
             tests = [
                 test
                 if _is_text(part)
@@ -83,7 +83,7 @@ class FunctionLowering:
 
 
 def _unless_null(arguments: Sequence[Typed], span: Span, kind: Kind, write: Callable[[], e.Node]) -> Typed:
-    """NULL if an argument is, else what is written."""
+    """NULL if an argument is NULL, else the result of `write`."""
     if any(argument.is_null for argument in arguments):
         return Typed(unknown(span), None)
     return Typed(write(), kind)
@@ -98,7 +98,7 @@ def _in_blocks(arguments: Sequence[Typed], span: Span) -> e.Node:
             raise QueryError(
                 "the blocks of cidrMatch are constants",
                 span=block.span,
-                found=block.said,
+                found=block.text,
                 expected='a string such as "10.0.0.0/8"',
             )
         regexes.append(block_regex(block.constant, block.span))
@@ -134,17 +134,17 @@ def _at_least_zero(node: e.Node) -> e.Node:
     return e.Call("greatest", (node, e.Literal(0)))
 
 
-def _or(number: e.Node, default: e.Node) -> e.Node:
-    """A number, or what stands for it where it is NULL."""
+def _or_default(number: e.Node, default: e.Node) -> e.Node:
+    """A number, or `default` if it is NULL."""
     return number if isinstance(number, e.Literal) else e.Call("coalesce", (number, default))
 
 
-def _place(value: Typed, whole: e.Node, missing: e.Node) -> e.Node:
-    """A place in a string, from 0, of one that may count from its end."""
+def _position(value: Typed, string: e.Node, missing: e.Node) -> e.Node:
+    """A position in a string, from 0, for one that may be negative and count from the end."""
     if value.is_null:
         return missing
-    number = _or(number_of(value, "substring", _INTEGERS), missing)
-    from_end = _at_least_zero(_plus(e.Call("length", (whole,)), number))
+    number = _or_default(number_of(value, "substring", _INTEGERS), missing)
+    from_end = _at_least_zero(_plus(e.Call("length", (string,)), number))
     if isinstance(number, e.Literal):
         return number if cast(int, number.value) >= 0 else from_end
     below = e.Comparison("<", number, e.Literal(0))
@@ -152,15 +152,15 @@ def _place(value: Typed, whole: e.Node, missing: e.Node) -> e.Node:
 
 
 def _substring(arguments: Sequence[Typed], span: Span) -> Typed:
-    whole, first, *last = arguments
-    if whole.is_null:
+    string, first, *last = arguments
+    if string.is_null:
         return Typed(unknown(span), None)
-    text = string_of(whole, "substring")
-    start = _place(first, text, e.Literal(0))
+    text = string_of(string, "substring")
+    start = _position(first, text, e.Literal(0))
     begin = _plus(start, 1)
     if not last or last[0].is_null:
         return Typed(e.Call("substring", (text, begin), span=span), Kind.STRING)
-    end = _place(last[0], text, e.Call("length", (text,)))
+    end = _position(last[0], text, e.Call("length", (text,)))
     if isinstance(start, e.Literal) and isinstance(end, e.Literal):
         length: e.Node = e.Literal(cast(int, end.value) - cast(int, start.value))
     else:
@@ -171,17 +171,17 @@ def _substring(arguments: Sequence[Typed], span: Span) -> Typed:
 def _index_of(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
     if any(argument.is_null for argument in arguments[:2]):
         return Typed(unknown(span), None)
-    whole, part = (string_of(argument, "indexOf") for argument in arguments[:2])
+    string, part = (string_of(argument, "indexOf") for argument in arguments[:2])
     if caseless:
-        whole, part = lowered(whole), lowered(part)
+        string, part = lowered(string), lowered(part)
     start: e.Node = e.Literal(0)
     if len(arguments) > 2 and not arguments[2].is_null:
-        start = _at_least_zero(_or(number_of(arguments[2], "indexOf", _INTEGERS), e.Literal(0)))
-    rest = whole if start == e.Literal(0) else e.Call("substring", (whole, _plus(start, 1)))
+        start = _at_least_zero(_or_default(number_of(arguments[2], "indexOf", _INTEGERS), e.Literal(0)))
+    rest = string if start == e.Literal(0) else e.Call("substring", (string, _plus(start, 1)))
     place = e.Call("position", (rest, part))
     is_there: e.Node = e.Comparison(">", place, e.Literal(0))
-    if start != e.Literal(0) and not _is_text(part):  # an empty string is nowhere behind the end
-        is_there = e.And((is_there, e.Comparison("<=", start, e.Call("length", (whole,)))))
+    if start != e.Literal(0) and not _is_text(part):  # an empty string is not found beyond the end
+        is_there = e.And((is_there, e.Comparison("<=", start, e.Call("length", (string,)))))
     return Typed(e.Case((e.When(is_there, _plus(_plus(place, -1), start)),), span=span), Kind.INT)
 
 
@@ -193,7 +193,7 @@ def _between(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
         raise QueryError(
             "the last argument of between is true or false",
             span=arguments[3].span,
-            found=arguments[3].said,
+            found=arguments[3].text,
             expected="true, for up to the last, or false",
         )
     text, left, right = (string_of(argument, "between") for argument in arguments[:3])
@@ -208,7 +208,7 @@ def _between(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
 
 
 def _is_text(node: e.Node) -> bool:
-    """Whether a node is a constant that is not empty."""
+    """Whether a node is a constant string that is not empty."""
     return isinstance(node, e.Literal) and node.value != ""
 
 
@@ -221,7 +221,7 @@ def _number(arguments: Sequence[Typed], span: Span) -> Typed:
         raise QueryError(
             "the base of a number is a constant",
             span=base[0].span,
-            found=base[0].said,
+            found=base[0].text,
             expected="a whole number from 2 to 36",
         )
     text = string_of(value, "number")
@@ -241,7 +241,7 @@ def _number(arguments: Sequence[Typed], span: Span) -> Typed:
 
 
 def _number_of(text: str, base: int | None, span: Span) -> Typed:
-    """The number of a constant text."""
+    """The number that a constant text represents in a base."""
     try:
         if base in (None, 16) and text[:2].lower() == "0x":
             number: int | float = int(text, 16)

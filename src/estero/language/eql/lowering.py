@@ -1,8 +1,8 @@
-"""Conditions in EQL as conditions of the house, for events of a schema.
+"""Conditions of EQL as conditions of CEQL, for events of a schema.
 
-What a comparison means depends on the columns: a field may be a list, of which any element counts, a number
-equals a string that is its text, and a string beside a timestamp is an instant. What is unknown is NULL;
-``not``, ``!=`` and ``not in`` ask whether something holds, and turn that round.
+The meaning of a comparison depends on the columns: it holds for a list if it holds for any element, a number
+equals a string that is its text, and a string compared with a timestamp is an instant. Unknown values are
+NULL; ``not``, ``!=`` and ``not in`` are true if the condition is false or NULL.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from estero.language.tree.paths import field_of, is_path
 from estero.language.tree.schema import Kind, Nested, Schema
 
 CATEGORY: Final = "event.category"
-"""The field of the category, unless events have a column for the type."""
+"""The field with the category of an event, unless a column has the event type."""
 
 
 class Lowering:
-    """What conditions and keys become for events of a schema; of one that is None any field may be there.
+    """Translates conditions and keys for events of a schema; without a schema, any field may exist.
 
-    `category` is the attribute that has the category of an event, which may be a list; None without one.
-    Raises the first thing that is wrong as a `QueryError` whose place is in the text in EQL.
+    `category` is the attribute with the category of an event, which may be a list; None if there is none.
+    Methods raise `QueryError` for the first mistake, with its place in the text in EQL.
     """
 
     def __init__(self, schema: Schema | None, type_column: str | None = None) -> None:
@@ -51,9 +51,9 @@ class Lowering:
     # ------------------------------------------------------------------------------------ events and keys
 
     def where(self, query: q.EventQuery | q.Item) -> e.Node | None:
-        """The condition that ``category where condition`` is; None if every event satisfies it.
+        """The condition for ``category where condition``; None if every event satisfies it.
 
-        It is remembered, as a rule is checked and then planned.
+        It is cached, because a rule is first checked and then planned.
         """
         if id(query) not in self._known:
             self._known[id(query)] = query, self._where(query)
@@ -66,11 +66,11 @@ class Lowering:
         return conjoined(tests)
 
     def key(self, field: q.Field) -> e.Attribute | None:
-        """The attribute of a key; None for an optional one that no event has. It may be a list."""
+        """The attribute of a key, which may be a list; None for an optional key that no event has."""
         return self._attribute(field)
 
     def nested(self, name: str) -> Nested:
-        """What an attribute holds."""
+        """The type of an attribute."""
         inner = None if self._schema is None else self._schema.inside(name)
         return Nested(Kind.NULL) if inner is None else inner
 
@@ -99,7 +99,7 @@ class Lowering:
     # ---------------------------------------------------------------------------------------- conditions
 
     def condition(self, node: q.EqlNode) -> e.Node:
-        """A condition: true, false or NULL of an event."""
+        """The condition on an event, which is true, false or NULL."""
         span = node.span
         match node:
             case q.AllOf(parts):
@@ -143,7 +143,7 @@ class Lowering:
             match one, other:
                 case q.FunctionCall("string", (inner,)), q.Constant(str()) if sign == "==":
                     value = self.value(inner)
-                    if value.kind is Kind.FLOAT:  # of which engines write different texts
+                    if value.kind is Kind.FLOAT:  # engines write floats differently
                         return self._comparing.compared(sign, value, self.value(other), span)
                 case _:
                     pass
@@ -153,7 +153,7 @@ class Lowering:
         return self._comparing.member(self.value(operand), list(map(self.value, members)), caseless, span)
 
     def _is_null(self, node: q.EqlNode) -> bool:
-        """Whether it is ``null``, or an optional field that no event has."""
+        """Whether a node is ``null``, or an optional field that no event has."""
         match node:
             case q.Constant(None):
                 return True
@@ -163,7 +163,7 @@ class Lowering:
                 return False
 
     def _absence(self, node: q.EqlNode, span: Span) -> e.Node:
-        """``node == null``: of a list, that all its elements are."""
+        """``node == null``; for a list, whether all its elements are NULL."""
         if self._is_null(node):
             return e.Literal(True, span=span)
         lists = self._lists_in(node)
@@ -177,7 +177,7 @@ class Lowering:
     # ---------------------------------------------------------------------------------------------- lists
 
     def _test(self, node: q.EqlNode, lowered: Callable[[], e.Node]) -> e.Node:
-        """A test in which every list stands for any of its elements."""
+        """A test that holds if it holds for any elements of its lists."""
         if not self._has_lists:
             return lowered()
         return self._each_element(self._lists_in(node), lowered, node.span)
@@ -185,7 +185,7 @@ class Lowering:
     def _each_element(
         self, lists: Sequence[e.Attribute], lowered: Callable[[], e.Node], span: Span
     ) -> e.Node:
-        """A test of any element of some lists; where one has no elements, of NULL in its place."""
+        """A test of any elements of some lists; NULL takes the place of an element of an empty list."""
         if not lists:
             return lowered()
         first, *others = lists
@@ -205,7 +205,7 @@ class Lowering:
         return e.Or((of_some, e.And((e.Not(is_true(has_some)), of_none), span=span)), span=span)
 
     def _lists_in(self, node: q.EqlNode) -> list[e.Attribute]:
-        """The lists among the fields of a test, outside of the tests inside of it."""
+        """The lists among the fields of a test, except those of tests nested in it."""
         if not self._has_lists:
             return []
         lists: dict[str, e.Attribute] = {}
@@ -277,7 +277,7 @@ def _known(kind: Kind) -> Kind | None:
 
 
 def _own_fields(node: q.EqlNode, *, outermost: bool = False) -> Iterator[q.Field]:
-    """The fields of a test that do not belong to a test inside of it."""
+    """The fields of a test, except those of tests nested in it."""
     if isinstance(node, q.Field):
         yield node
     elif outermost or not isinstance(node, q.Compared | q.Member | q.Alike | q.AllOf | q.AnyOf | q.Negated):

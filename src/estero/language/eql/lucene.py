@@ -1,8 +1,8 @@
-"""Regular expressions of Lucene, which ``regex`` takes, as the house has them.
+"""Lucene's regular expressions, the operands of ``regex``, as regular expressions of CEQL.
 
-They match whole values. ``.`` is any character, ``^`` and ``$`` stand for themselves, ``@`` is any text, and
-what is between double quotes is taken as it is. What Lucene alone knows (``&``, ``~``, ``<1-9>``, ``#``) is
-refused.
+They match whole values. ``.`` matches any character, ``^`` and ``$`` match themselves, ``@`` matches any
+text, and text in double quotes matches literally. Operators that only Lucene has (``&``, ``~``, ``<1-9>``,
+``#``) are errors.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ONLY_LUCENE: Final = {
 
 
 def as_regex(pattern: str, span: Span, *, caseless: bool) -> str:
-    r"""The expression of the house that finds the values that Lucene's matches as a whole.
+    r"""The equivalent of one of Lucene's expressions, anchored at both ends of a value.
 
-    Raises `QueryError` for what only one of the two knows.
+    Raises `QueryError` for syntax that only one of the two dialects has.
 
     >>> print(as_regex("a.b$", Span(0, 0), caseless=False))
     \A(?:a[\s\S]b\$)\z
@@ -70,14 +70,14 @@ def _escaped(character: str) -> str:
 
 
 def _literal(character: str) -> str:
-    """A character that stands for itself."""
+    """A character that matches itself."""
     if character.isalnum() or not character.isascii() or not character.isprintable():
         return character
     return f"\\{character}"
 
 
 def _class(written: str) -> str:
-    """A class of characters; only the closing bracket, a dash, ^ and the backslash are special in it."""
+    """A character class, in which only the closing bracket, ``-``, ``^`` and the backslash are special."""
     opening = "[^" if written.startswith("[^") and len(written) > 3 else "["
     inner = written[len(opening) : -1]
 

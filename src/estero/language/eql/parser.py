@@ -1,4 +1,4 @@
-"""The parser from text in EQL to syntax tree, by the grammar eql.lark."""
+"""The parser of EQL: from a text to a syntax tree, by the grammar eql.lark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def parse_eql(text: str) -> EqlTree:
     """The syntax tree of a query in EQL, with spans into `text`.
 
-    Raises `QueryError` with the place, what is there, what is expected, and a hint if one is known.
+    Raises `QueryError` with the place, the text found there, the expected text, and a hint if one is known.
 
     >>> print(parse_eql('process where process.name : ("a*", "b") and not pid == 4 | head 3'))
     process where process.name : ("a*", "b") and not pid == 4 | head 3
@@ -42,7 +42,7 @@ def parse_eql(text: str) -> EqlTree:
 
 @cache
 def _parser() -> Lark:
-    from estero.language.syntax.parser_tables import lark_of  # Lark is not loaded to import this
+    from estero.language.syntax.parser_tables import lark_of  # importing this module does not load Lark
 
     return lark_of("eql")
 
@@ -56,7 +56,7 @@ def _parts(tree: EqlTree) -> list[EventQuery | Item]:
 
 
 def _check_depth(condition: EqlNode) -> None:
-    """Refuses a tree too deep for recursive passes."""
+    """Raises `QueryError` for a tree that is too deep for recursive passes."""
     level = [condition]
     for _ in range(MAXIMUM_DEPTH // 2):
         if not level:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lark import Token
 
 MOST_RUNS: Final = 100
-"""The largest number behind ``runs``, as in Elasticsearch."""
+"""The largest number of ``runs``, as in Elasticsearch."""
 
 _ESCAPE: Final = re.compile(r"\\(u\{[0-9A-Fa-f]{1,8}\}|.)", re.DOTALL)
 _ESCAPED: Final[Mapping[str, str]] = {
@@ -29,7 +29,7 @@ _BACKQUOTED: Final = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def string_value(token: Token) -> str:
-    """The value of a string, whose escapes mean something, or of one in three quotes, whose do not."""
+    """The value of a string: with escapes, or without them in three quotes."""
     text = str(token)
     if token.type == "RAW":
         return text[3:-3]
@@ -54,7 +54,7 @@ def string_value(token: Token) -> str:
 
 
 def _node_of(child: Any) -> q.EqlNode:
-    """A node, from one or from the token of a constant."""
+    """A node, from itself or from the token of a constant."""
     return _constant(child) if isinstance(child, str) else child
 
 
@@ -99,7 +99,7 @@ def _optional_field(children: Children, span: Span) -> q.Field:
 
 
 def _parts(token: Token) -> tuple[str, ...]:
-    """The parts of a dotted name; backquotes may hold dots, too."""
+    """The parts of a dotted name; a part in backquotes may contain dots."""
     if "\0" in token:
         raise refused(token, "a name cannot contain a NUL character", "a name", "leave the character out")
     if "`" not in token:
@@ -183,7 +183,7 @@ def _any_of(children: Children, span: Span) -> q.AnyOf:
 
 
 def _flat(kind: type[q.AllOf | q.AnyOf], children: Children) -> tuple[q.EqlNode, ...]:
-    """The parts; those of the same operator in parentheses are parts, too."""
+    """The parts of an operator, with nested parts of the same operator flattened."""
     parts: list[q.EqlNode] = []
     for node in map(_node_of, children):
         parts += node.parts if isinstance(node, kind) else (node,)
@@ -208,7 +208,7 @@ def _category(token: Token) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _By:
-    """The keys behind ``by``."""
+    """The keys after ``by``."""
 
     fields: tuple[q.Field, ...]
     span: Span
@@ -216,7 +216,7 @@ class _By:
 
 @dataclass(frozen=True, slots=True)
 class _With:
-    """A setting behind ``with``."""
+    """A setting after ``with``."""
 
     name: Token
     number: Token
@@ -234,7 +234,7 @@ def _with(children: Children, span: Span) -> _With:
 
 
 def _options(children: Children, allowed: str) -> tuple[tuple[q.Field, ...], _With | None, Children]:
-    """The keys and the setting among children, and the others; a setting has the name that is `allowed`."""
+    """The keys, the setting named `allowed`, and the other children."""
     keys: tuple[q.Field, ...] = ()
     setting: _With | None = None
     rest: Children = []
@@ -259,8 +259,8 @@ def _options(children: Children, allowed: str) -> tuple[tuple[q.Field, ...], _Wi
 
 
 _PLACES: Final = {
-    "maxspan": "maxspan stands behind sequence: sequence by user.name with maxspan=1h […] […]",
-    "runs": "runs stands behind an item of a sequence: […] with runs=3",
+    "maxspan": "maxspan comes after sequence: sequence by user.name with maxspan=1h […] […]",
+    "runs": "runs comes after an item of a sequence: […] with runs=3",
 }
 
 
@@ -300,7 +300,7 @@ def _until(children: Children, span: Span) -> q.Item:
 
 @dataclass(frozen=True, slots=True)
 class _Until:
-    """The item behind until."""
+    """The item after ``until``."""
 
     item: q.Item
 
@@ -331,8 +331,8 @@ def _check_keys(items: list[q.Item], until: q.Item | None) -> None:
                 f"this item has {_numbered(item.keys)}, and the first one has {_numbered(first.keys)}",
                 span=item.span,
                 found=", ".join(map(str, item.keys)) or "no by",
-                expected="as many keys behind each item",
-                hint="keys with one name in all items stand once, behind sequence: sequence by user.name",
+                expected="as many keys after each item",
+                hint="keys with one name in all items come once, after sequence: sequence by user.name",
             )
 
 
@@ -423,8 +423,8 @@ def _pipe(children: Children, span: Span) -> q.Pipe:
 
 
 def _query(children: Children, span: Span) -> q.EqlTree:
-    asked, *pipes = children
-    return q.EqlTree(asked, tuple(pipes), span=span)
+    query, *pipes = children
+    return q.EqlTree(query, tuple(pipes), span=span)
 
 
 PRODUCTIONS: Final[Mapping[str, Production]] = {

@@ -1,4 +1,4 @@
-"""Lark's errors as `QueryError` in the words of EQL."""
+"""Lark's errors as `QueryError` in terms of EQL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GROUPS: Final = (
     (frozenset({"STAR", "SLASH", "PERCENT"}), ""),
     (frozenset({"_AND", "_OR"}), "and/or"),
 )
-"""Groups of terminals with a common name; the first that fits wins. Those without one go without saying."""
+"""Groups of terminals by name: the first that fits is used, and empty names are not shown."""
 _WORDS: Final = {"NAME": "a name", "INT": "a whole number", "FLOAT": "a number", "$END": _END}
 _CHARACTERS: Final = {
     "'": ("strings stand in double quotes", 'a string such as "cmd.exe"', "a single quote begins nothing"),
@@ -108,7 +108,9 @@ def _accepted_before(token: Token, text: str, grammar: Lark) -> frozenset[str]:
 
 
 def _expected(terminals: frozenset[str], grammar: Lark) -> str:
-    left = set(terminals) - ({"_LPAR"} if "SAME" in terminals else set())  # a name may be that of a function
+    left = set(terminals) - (
+        {"_LPAR"} if "SAME" in terminals else set()
+    )  # a name may be the name of a function
     words: list[str] = []
     for group, word in _GROUPS:
         if group <= left:

@@ -1,4 +1,4 @@
-"""How values, names and spans of time are written in EQL."""
+"""The texts of values, names and time spans in EQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RESERVED: Final = frozenset(
     {"and", "any", "by", "false", "in", "join", "like", "not", "null", "of", "or", "regex"}
     | {"sample", "sequence", "true", "until", "where", "with"}
 )
-"""The words that are no names unless they are in backquotes."""
+"""Words that are names only in backquotes."""
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 UNITS: Final = {
     "d": 86_400_000_000_000,
@@ -21,7 +21,7 @@ UNITS: Final = {
     "micros": 1_000,
     "nanos": 1,
 }
-"""The nanoseconds of units of spans, longest first."""
+"""The units of time spans in nanoseconds, longest first."""
 
 
 def value_text(value: bool | float | str | None) -> str:
@@ -39,7 +39,7 @@ def string_text(value: str) -> str:
 
 
 def field_text(parts: tuple[str, ...]) -> str:
-    """A dotted name; parts that are no plain names stand in backquotes."""
+    """A dotted name, with backquotes around parts that are not plain names."""
     return ".".join(map(_part_text, parts))
 
 
@@ -57,6 +57,6 @@ def category_text(category: str | None) -> str:
 
 
 def span_text(nanoseconds: int) -> str:
-    """A span of time in the largest unit that it is a multiple of."""
+    """A time span in the largest unit of which it is a multiple."""
     unit = next(unit for unit, length in UNITS.items() if nanoseconds % length == 0)
     return f"{nanoseconds // UNITS[unit]}{unit}"

@@ -1,8 +1,8 @@
 """The syntax tree of a query in EQL, Elastic's Event Query Language.
 
-Conditions are trees of their own: what a comparison means depends on the columns of the events (a list
-matches if any element does), so `lowering.py` makes conditions of the house of them once a schema is known.
-Every node prints as canonical EQL that parses back to an equal node.
+Conditions have nodes of their own, because the meaning of a comparison depends on the columns of the events
+(a list matches if any element does); `lowering.py` translates them into conditions of CEQL once the schema is
+known. Every node prints as canonical EQL that parses back to an equal node.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Constant(EqlNode):
 
 @dataclass(frozen=True, slots=True)
 class Field(EqlNode):
-    """``process.name``; ``?process.name`` may be unknown to the events, and counts as missing then."""
+    """``process.name``; an optional ``?process.name`` counts as missing if no event has it."""
 
     parts: tuple[str, ...]
     optional: bool = False
@@ -94,13 +94,13 @@ class Computation(EqlNode, form="{left:=} {operator!s} {right:+}"):
 
     @property
     def level(self) -> int:
-        """The level of a sum or a product."""
+        """The binding strength of a sum or a product."""
         return _SUM if self.operator in ("+", "-") else _PRODUCT
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall(EqlNode):
-    """``length(a)``; `name` as Elastic documents it. With `caseless`, ``startsWith~(a, "b")``."""
+    """``length(a)``, with Elastic's spelling of `name`; ``startsWith~(a, "b")`` if `caseless`."""
 
     name: str
     arguments: tuple[EqlNode, ...]
@@ -112,7 +112,7 @@ class FunctionCall(EqlNode):
 
 @dataclass(frozen=True, slots=True)
 class Compared(EqlNode, level=_TEST, form="{left:+} {operator!s} {right:+}"):
-    """``left op right`` with op one of ``== != < <= > >=``: exact, with case, without wildcards."""
+    """``left op right`` with op one of ``== != < <= > >=``: case-sensitive and without wildcards."""
 
     operator: ComparisonSign
     left: EqlNode
@@ -121,7 +121,7 @@ class Compared(EqlNode, level=_TEST, form="{left:+} {operator!s} {right:+}"):
 
 @dataclass(frozen=True, slots=True)
 class Member(EqlNode, level=_TEST):
-    """``operand in (1, 2)``; with `caseless`, ``in~``. ``not in`` is its `Negated`."""
+    """``operand in (1, 2)``, or ``in~`` if `caseless`; ``not in`` is `Negated` around it."""
 
     operand: EqlNode
     members: tuple[EqlNode, ...]
@@ -131,7 +131,7 @@ class Member(EqlNode, level=_TEST):
         return self.filled()
 
     def filled(self, negation: str = "") -> str:
-        """The text, with ``not`` inside."""
+        """The text, with `negation` after the operand."""
         sign = "in~" if self.caseless else "in"
         members = ", ".join(map(str, self.members))
         return f"{self.operand.at_level(_TEST + 1)} {negation}{sign} ({members})"
@@ -139,7 +139,7 @@ class Member(EqlNode, level=_TEST):
 
 @dataclass(frozen=True, slots=True)
 class Alike(EqlNode, level=_TEST):
-    """``operand : ("a*", "b")``, ``like``, ``regex`` and their forms without case: any of the patterns.
+    """``operand : ("a*", "b")``, ``like``, ``regex`` and their case-insensitive forms: any of the patterns.
 
     Patterns of ``like`` and ``regex`` are strings; those of ``:`` are constants of any kind.
     """
@@ -157,27 +157,27 @@ class Alike(EqlNode, level=_TEST):
 
 @dataclass(frozen=True, slots=True)
 class AllOf(EqlNode, level=_AND, form="{parts:+ and }"):
-    """All of two or more parts."""
+    """The conjunction of two or more parts."""
 
     parts: tuple[EqlNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(EqlNode, level=_OR, form="{parts:+ or }"):
-    """Any of two or more parts."""
+    """The disjunction of two or more parts."""
 
     parts: tuple[EqlNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Negated(EqlNode):
-    """``not part``: the part does not match, be it false or unknown."""
+    """``not part``: true if the part is false or NULL."""
 
     part: EqlNode
 
     @property
     def level(self) -> int:
-        """The level of a test with ``not`` inside, or of ``not``."""
+        """The binding strength of ``not in``, or of ``not``."""
         return _TEST if isinstance(self.part, Member) else _NOT
 
     def __str__(self) -> str:
@@ -191,7 +191,7 @@ ALWAYS: Final = Constant(True)
 
 @dataclass(frozen=True, slots=True)
 class EventQuery(SyntaxNode):
-    """``process where condition``: single events; a `category` of None is ``any``."""
+    """``process where condition``: single events; `category` is None for ``any``."""
 
     category: str | None
     condition: EqlNode
@@ -202,9 +202,9 @@ class EventQuery(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Item(SyntaxNode):
-    """``[process where condition] by keys with runs=n``; with `missing`, ``![…]``: no such event.
+    """``[process where condition] by keys with runs=n``, or ``![…]``, no such event, if `missing`.
 
-    `category` is None for ``any``. `keys` are those behind this item; those of the whole query come first.
+    `category` is None for ``any``. `keys` are the item's own keys, which follow those of the whole query.
     """
 
     category: str | None
@@ -223,10 +223,10 @@ class Item(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Sequence(SyntaxNode):
-    """``sequence by keys with maxspan=d [item] [item] … until [item]``; `maxspan_ns` in nanoseconds.
+    """``sequence by keys with maxspan=d [item] [item] … until [item]``; `maxspan_ns` is in nanoseconds.
 
-    The items have equally many keys, and so has `until`. There are two items or more, counted with their
-    runs; one of them at least is not `missing`, and with a missing one there is a maxspan.
+    All items and `until` have equally many keys. There are at least two items, counting runs, and at least
+    one that is not `missing`; a missing one requires a maxspan.
     """
 
     keys: tuple[Field, ...]
@@ -242,7 +242,7 @@ class Sequence(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Sample(SyntaxNode):
-    """``sample by keys [item] [item] …``; every item has a key, of the whole query or its own."""
+    """``sample by keys [item] [item] …``; every item has a key, its own or that of the whole query."""
 
     keys: tuple[Field, ...]
     items: tuple[Item, ...]
@@ -264,7 +264,7 @@ class Pipe(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class EqlTree(SyntaxNode):
-    """A whole query, and its `text`, into which spans lead."""
+    """A whole query, with the `text` to which spans refer."""
 
     query: EventQuery | Sequence | Sample
     pipes: tuple[Pipe, ...] = ()

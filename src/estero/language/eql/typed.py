@@ -1,4 +1,4 @@
-"""Lowered values with their kinds, and the two-valued test of what may be unknown."""
+"""Translated values with their kinds, and the two-valued test of conditions that may be NULL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from estero.language.tree.schema import Kind
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A value of an event; a `kind` of None is that of NULL, or not known; `written` as EQL has it."""
+    """A value of an event, `written` as a node of EQL; its `kind` is None for NULL or if it is unknown."""
 
     node: e.Node
     kind: Kind | None
@@ -25,8 +25,8 @@ class Typed:
         return cls(e.Literal(value, span=span), _KINDS[type(value)], "this constant")
 
     @property
-    def said(self) -> str:
-        """The text in EQL, which errors show."""
+    def text(self) -> str:
+        """The text in EQL, for error messages."""
         return str(self.written)
 
     @property
@@ -36,7 +36,7 @@ class Typed:
 
     @property
     def is_null(self) -> bool:
-        """Whether it is NULL whatever the event is."""
+        """Whether it is NULL for every event."""
         return isinstance(self.node, e.Literal) and self.node.value is None
 
     @property
@@ -69,7 +69,7 @@ NOTHING: Final = Typed(unknown(), None)
 
 
 def is_true(condition: e.Node) -> e.Node:
-    """Whether a condition holds: false where it is unknown."""
+    """Whether a condition is true, with NULL as false."""
     match condition:
         case e.Literal(value):
             return e.Literal(value is True, span=condition.span)
@@ -80,7 +80,7 @@ def is_true(condition: e.Node) -> e.Node:
 
 
 def _is_decided(condition: e.Node) -> bool:
-    """Whether a condition is never unknown."""
+    """Whether a condition is never NULL."""
     match condition:
         case e.IsNull() | e.Call("coalesce"):
             return True
@@ -93,6 +93,6 @@ def _is_decided(condition: e.Node) -> bool:
 
 
 def never(value: Typed, span: Span) -> e.Node:
-    """False, and unknown where the value is NULL."""
+    """False, or NULL if the value is NULL."""
     there = e.Not(e.IsNull(value.node, span=span), span=span)
     return e.Case((e.When(there, e.Literal(False, span=span), span=span),), span=span)

@@ -161,7 +161,7 @@ def _check_order(parts: Sequence[_Part], mistakes: _Mistakes) -> None:
             mistakes.add(f"there is more than one {name} clause", part.span, hint="join them to one")
         elif place < latest:
             mistakes.add(
-                f"{name} stands behind {_ORDER[latest]}", part.span, expected=_EXAMPLE, hint="move it forward"
+                f"{name} comes after {_ORDER[latest]}", part.span, expected=_EXAMPLE, hint="move it forward"
             )
         seen[name] = part
         latest = max(latest, place)

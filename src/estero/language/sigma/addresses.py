@@ -1,4 +1,4 @@
-"""Networks as regular expressions: the texts of the addresses in them."""
+"""Networks as regular expressions that match the texts of their addresses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _GROUPS: Final = 8
 
 @lru_cache(maxsize=1024)
 def regex_of_network(network: str) -> str:
-    r"""The expression for the texts of the addresses in a network, whole, whatever the case of their letters.
+    r"""The expression that matches, case-insensitively, the whole texts of the addresses in a network.
 
-    Addresses of IPv6 have up to eight groups, ``::`` in the place of some, a dotted end, and a zone.
+    IPv6 addresses may have up to eight groups, ``::`` in place of some, a dotted end, and a zone.
 
     >>> regex_of_network("10.1.0.0/16") == rf"^10\.1\.{_OCTET}\.{_OCTET}$"
     True
@@ -29,11 +29,11 @@ def regex_of_network(network: str) -> str:
             for place, value in enumerate(known.network_address.packed)
         )
         return "^" + r"\.".join(octets) + "$"
-    return f"(?i)^(?:{'|'.join(_texts(known))})(?:%[^%]+)?$"
+    return f"(?i)^(?:{'|'.join(_forms(known))})(?:%[^%]+)?$"
 
 
 def _octet(value: int, bits: int) -> str:
-    """The texts of the bytes that have the first `bits` bits of one."""
+    """The texts of the bytes whose first `bits` bits are those of `value`."""
     if bits <= 0:
         return _OCTET
     if bits >= 8:
@@ -41,38 +41,38 @@ def _octet(value: int, bits: int) -> str:
     return "(?:" + "|".join(map(str, range(value, value + (1 << (8 - bits))))) + ")"
 
 
-def _texts(network: IPv6Network) -> Iterator[str]:
-    """The forms of an address: without ``::``, and with it between any two numbers of groups."""
+def _forms(network: IPv6Network) -> Iterator[str]:
+    """The forms of an address: without ``::``, and with it between any numbers of groups."""
     packed = network.network_address.packed
     values = [int.from_bytes(packed[place : place + 2], "big") for place in range(0, 16, 2)]
     bits = [min(max(network.prefixlen - 16 * place, 0), 16) for place in range(_GROUPS)]
-    asked = [_group(value, known) for value, known in zip(values, bits, strict=True)]
+    groups = [_group(value, known) for value, known in zip(values, bits, strict=True)]
     dotted = _dotted(packed[12:], [min(max(network.prefixlen - 8 * place, 0), 8) for place in range(12, 16)])
-    yield from _ended(asked, dotted)
+    yield from _with_dotted_end(groups, dotted)
     free = bits.count(0)
     for before in range(_GROUPS):
-        front = ":".join(asked[:before]) + "::"
+        front = ":".join(groups[:before]) + "::"
         sizes = range(_GROUPS - before)
         least = next((after for after in sizes if not any(values[before : _GROUPS - after])), _GROUPS)
         if not least:
             yield front
         any_groups = range(max(least, 1), min(sizes[-1], free) + 1)
-        if any_groups:  # one form for any number of groups of which nothing is asked
+        if any_groups:  # one form for any number of groups that may have any value
             yield f"{front}(?:{'|'.join(_any_groups(any_groups[0], any_groups[-1]))})"
         for after in range(max(least, free + 1), _GROUPS - before):
-            for back in _ended(asked[_GROUPS - after :], dotted):
+            for back in _with_dotted_end(groups[_GROUPS - after :], dotted):
                 yield front + back
 
 
 def _any_groups(least: int, most: int) -> Iterator[str]:
-    """So many groups, and with the last two of them written as an address of IPv4."""
+    """From `least` to `most` groups, also with the last two written as an IPv4 address."""
     yield f"(?:{_GROUP}:){{{least - 1},{most - 1}}}{_GROUP}"
     if most >= 2:
         yield f"(?:{_GROUP}:){{{max(least - 2, 0)},{most - 2}}}{_DOTTED}"
 
 
-def _ended(groups: Sequence[str], dotted: str) -> Iterator[str]:
-    """The groups, and with the last two of them written as an address of IPv4."""
+def _with_dotted_end(groups: Sequence[str], dotted: str) -> Iterator[str]:
+    """The groups, also with the last two written as an IPv4 address."""
     yield ":".join(groups)
     if len(groups) >= 2:
         yield ":".join([*groups[:-2], dotted])
@@ -85,7 +85,7 @@ def _dotted(packed: bytes, bits: Sequence[int]) -> str:
 
 
 def _group(value: int, bits: int) -> str:
-    """The texts of the groups that have the first `bits` bits of one: zeros in front may be left out."""
+    """The texts of the groups whose first `bits` bits are those of `value`; leading zeros may be left out."""
     if bits == 0:
         return _GROUP
     low, high = value, value + (1 << (16 - bits)) - 1
@@ -102,7 +102,7 @@ def _between(low: int, high: int) -> Iterator[str]:
 
 
 def _digits(low: int, high: int, digits: int) -> str:
-    """An expression for the numbers from `low` to `high`, written with so many digits."""
+    """An expression for the numbers from `low` to `high`, written with `digits` digits."""
     if digits == 0:
         return ""
     unit = 16 ** (digits - 1)

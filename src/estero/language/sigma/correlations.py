@@ -1,4 +1,4 @@
-"""Documents with correlations: rules about several events of other rules within a time."""
+"""Documents with correlations: rules about several events of other rules within a timespan."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from estero.language.sigma.read import FAILURES, about
 
 _TYPES: Final = get_args(s.CorrelationType)
 _NUMBERS: Final = ("value_sum", "value_avg", "value_median")
-"""The types that compute with values."""
+"""The types of correlations that compute with values."""
 _LONGEST: Final = (1 << 63) // 10**9
-"""The longest timespan, in seconds: windows are counted in nanoseconds of 64 bits."""
+"""The longest timespan in seconds, because windows are 64-bit numbers of nanoseconds."""
 _SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
 _COMPARED: Final = {
     "<": operator.lt,
@@ -32,14 +32,14 @@ _COMPARED: Final = {
 
 
 def references_of(document: Document) -> tuple[str, ...]:
-    """The names or ids of the rules that a correlation is about, in order."""
+    """The names or ids of the rules to which a correlation refers, in order."""
     correlation = document.content["correlation"]
     rules = correlation.get("rules") if isinstance(correlation, dict) else None
     return (rules,) if isinstance(rules, str) else tuple(map(str, rules)) if isinstance(rules, list) else ()
 
 
 def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correlation:
-    """The correlation of a document; raises `QueryError`, with the place in the text, for what is wrong."""
+    """The correlation of a document; raises `QueryError`, with the place in the text, for mistakes."""
     if not isinstance(document.content["correlation"], dict):
         raise document.error(
             "a correlation is a mapping", "correlation", expected="type, rules, timespan, condition"
@@ -56,17 +56,17 @@ def correlation_of(document: Document, rules: Sequence[s.Detection]) -> s.Correl
     return correlation_of_rule(read, references_of(document), rules, document.error, conditions)
 
 
-def _with_fractions(conditions: Iterable[object], given: object) -> None:
-    """Has conditions compare with the fractions that are given: pySigma 1 cuts them off."""
+def _with_fractions(conditions: Iterable[object], written: object) -> None:
+    """Restores the fractions of the numbers in conditions, which pySigma 1 cuts off."""
     for one in conditions:
-        if isinstance(one, SigmaCorrelationCondition) and isinstance(given, dict):
-            count = given.get(one.op.name.lower())
+        if isinstance(one, SigmaCorrelationCondition) and isinstance(written, dict):
+            count = written.get(one.op.name.lower())
             if isinstance(count, float) and isfinite(count):
                 one.count = int(count) if count.is_integer() else count
 
 
 def _with_one_bound(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The content with the first bound of a range, and the others: pySigma reads one."""
+    """The content with only the first bound of a range, which is all that pySigma reads, and the others."""
     section = content["correlation"]
     condition = section.get("condition")
     bounds = [sign for sign in condition if sign.upper() in _SIGNS] if isinstance(condition, dict) else []
@@ -79,7 +79,7 @@ def _with_one_bound(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[di
 
 
 def _refuse_names(document: Document) -> None:
-    """Raises `QueryError` for a type or the name of a field that is not a text: pySigma takes any value."""
+    """Raises `QueryError` for types and field names that are not texts; pySigma accepts any value."""
     section = document.content["correlation"]
     condition = section.get("condition")
     counted = condition.get("field") if isinstance(condition, dict) else None
@@ -98,9 +98,12 @@ def correlation_of_rule(
     error: Callable[..., Exception],
     further: Sequence[SigmaCorrelationCondition] = (),
 ) -> s.Correlation:
-    """The correlation that pySigma has read; raises what `error` makes of a message and a path of keys.
+    """The correlation that pySigma has read.
 
-    `further` are the conditions of a range behind its first one.
+    - `references`: the names or ids of its rules, in order.
+    - `rules`: these rules.
+    - `error`: makes the error that is raised, from a message and a path of keys.
+    - `further`: the bounds of a range after its first one.
     """
     kind = read.type.name.lower()
     if kind not in _TYPES:
@@ -147,9 +150,9 @@ def correlation_of_rule(
 def _refuse_operators(
     condition: SigmaCorrelationCondition, kind: str, rules: int, error: Callable[..., Exception]
 ) -> None:
-    """Raises an error for counts that no window has."""
+    """Raises an error for numbers that no window can have."""
     sign = condition.op.name
-    count = condition.count + (sign == "GT") - (sign == "LT")  # whole numbers, but for _NUMBERS
+    count = condition.count + (sign == "GT") - (sign == "LT")  # integers, except for _NUMBERS
     if kind in ("event_count", "temporal", "temporal_ordered") and count < 1 and sign != "NEQ":
         raise error("a window has one event at least", "correlation", "condition", expected="a number from 1")
     if kind == "value_count" and count < (1 if sign in ("GT", "GTE") else 0) and sign != "NEQ":
@@ -168,13 +171,13 @@ def _refuse_operators(
 def _refuse_empty_ranges(
     bounds: Sequence[tuple[s.CountOperator, float]], kind: str, error: Callable[..., Exception]
 ) -> None:
-    """Raises an error for bounds that no number is within."""
+    """Raises an error for bounds that no number satisfies."""
     near = sorted({count + apart for _, count in bounds for apart in (-1, 0, 1)})
     if kind in _NUMBERS:
         near += [(low + high) / 2 for low, high in pairwise(near)]
     if not any(all(_COMPARED[sign](number, count) for sign, count in bounds) for number in near):
-        asked = " and ".join(f"{sign} {count}" for sign, count in bounds)
-        raise error(f"no number is {asked}", "correlation", "condition", expected="gt: 100 with lte: 200")
+        required = " and ".join(f"{sign} {count}" for sign, count in bounds)
+        raise error(f"no number is {required}", "correlation", "condition", expected="gt: 100 with lte: 200")
 
 
 def _keys(
@@ -184,19 +187,19 @@ def _keys(
     field: str,
     error: Callable[..., Exception],
 ) -> tuple[str, ...]:
-    """The field that a key of ``group-by`` is in the events of each rule."""
+    """The fields of the keys of ``group-by`` in the events of each rule."""
     alias = read.aliases.aliases.get(field)
     if alias is None:
         return (field,) * len(references)
     named = {reference.reference: name for reference, name in alias.mapping.items()}
     fields: list[str] = []
     for name, rule in zip(references, rules, strict=True):
-        given = [named[one] for one in (name, rule.about.name, rule.about.id) if one in named]
-        if not given or not isinstance(given[0], str):
+        mapped = [named[one] for one in (name, rule.about.name, rule.about.id) if one in named]
+        if not mapped or not isinstance(mapped[0], str):
             raise error(
                 f"the alias {field} has no field for the rule {name}", "correlation", "aliases", field
             )
-        fields.append(given[0])
+        fields.append(mapped[0])
     return tuple(fields)
 
 

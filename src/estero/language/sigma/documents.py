@@ -1,4 +1,4 @@
-"""The documents of a YAML text, and the places of what is in them."""
+"""The documents of a YAML text, and the places of their keys and values."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from yaml import YAMLError
 
 MOST: Final = 1 << 20
-"""The most characters of a text with rules."""
+"""The largest number of characters of a text with rules."""
 _MOST_VALUES: Final = 1 << 18
-"""The most values of a document, those that its aliases repeat counted as often as they are repeated."""
+"""The largest number of values of a document, with those of aliases counted at each use."""
 _DEEPEST: Final = 40
 _MOST_DOCUMENTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document: a mapping, the whole text that it is in, and its number there, from 0.
+    """One document: a mapping, the text that contains it, and its number in the text, from 0.
 
-    `section` is the key that the text has for ``detection``.
+    `section` is the key under which the text has the tests and the condition.
     """
 
     content: Mapping[str, Any]
@@ -33,16 +33,16 @@ class Document:
     section: str = "detection"
 
     def error(self, message: str, *path: str | int, expected: str = "", hint: str = "") -> QueryError:
-        """The error at the end of a path of keys and indices, or as far as it goes."""
+        """The error at the end of a path of keys and indices, or of the part of the path that exists."""
         span = self.place(*path)
         piece = self.text[span.start : span.end]
         return QueryError(message, text=self.text, span=span, found=piece, expected=expected, hint=hint)
 
     def place(self, *path: str | int) -> Span:
-        """The place of the key at the end of a path, or of the last one that is there."""
-        if (
-            len(path) == 1 and path[0] != "detection" and self.number == 0
-        ):  # hundreds of rules may be refused for their log source
+        """The place of the key at the end of a path, or of the last one that exists."""
+        if path[:1] == ("detection",):
+            path = (self.section, *path[1:])
+        elif len(path) == 1 and self.number == 0:  # hundreds of rules may be refused for their log source
             line = re.search(rf"^{re.escape(str(path[0]))}(?=\s*:)", self.text, re.MULTILINE)
             if line is not None:
                 return Span(line.start(), line.end())
@@ -50,8 +50,7 @@ class Document:
 
         here: Any = nodes_of(self.text)[self.number]
         place = _first_line(here, self.text)
-        first = tuple(self.section if step == "detection" else step for step in path[:1])
-        for step in (*first, *path[1:]):
+        for step in path:
             at, here = inside(here, step)
             if at is None:
                 break
@@ -66,7 +65,7 @@ def _first_line(node: Any, text: str) -> Span:
 
 
 def documents_of(text: str) -> list[Document]:
-    """The documents of a text that are not empty; raises `QueryError` for what is no YAML, or no mapping."""
+    """The nonempty documents of a text; raises `QueryError` for invalid YAML and for other values."""
     if len(text) > MOST:
         raise QueryError(
             "a text with Sigma rules has at most a megabyte", hint="put the rules into files of their own"
@@ -79,13 +78,19 @@ def documents_of(text: str) -> list[Document]:
         contents = contents_of(text)
     except YAMLError as error:
         raise _no_yaml(error, text) from error
-    except AttributeError as error:  # what PyYAML makes of !!timestamp noon
+    except AttributeError as error:  # raised by PyYAML for !!timestamp noon
         raise QueryError(
             "this is not the YAML of a rule: a value is not what its tag says",
             text=text,
             span=_beginning(text),
         ) from error
-    except (ValueError, OverflowError, RecursionError, TypeError, KeyError) as error:  # a date of month 13
+    except (
+        ValueError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        KeyError,
+    ) as error:  # raised for a date with month 13
         raise QueryError(
             f"this is not the YAML of a rule: {error}", text=text, span=_beginning(text)
         ) from error
@@ -124,7 +129,7 @@ def _checked(content: object, text: str, number: int) -> Document:
 
 
 def _keys(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], object]]:
-    """All keys with the path to their mapping, and all elements of lists, which count as keys."""
+    """All keys, and all indices of lists, with the path to their mapping or list."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield path, key

@@ -1,4 +1,4 @@
-"""Where events have the fields of Sigma rules: columns, structs of raw exports, or names that users give."""
+"""The attributes that have the fields of Sigma rules: columns, structs of raw exports, or mapped names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTAINERS: Final = (
     "winlog.user_data",
     "winlog",
 )
-"""The structs in which events of Windows have their fields; ``.*`` is any struct inside of one."""
+"""The structs with the fields of Windows events; ``.*`` is any struct inside of one."""
 
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "EventID": ("winlog.event_id", "event_id", "event.code"),
@@ -45,15 +45,15 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "SourceName",
     ),
 }
-"""Other names of fields that all events of Windows have, or of Elastic Agent."""
+"""Other names of the fields that all events of Windows or of Elastic Agent have."""
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """What is said of fields: other names by name, and the log sources that `sources` tell by conditions.
+    """A mapping of fields: other names by name, and in `sources` the conditions that define log sources.
 
-    The names of a mapping come first; where it has a field, nothing else is looked for. `further` names come
-    last, in order.
+    The names of a mapping take precedence: if it has a field, no other name is tried. `further` names are
+    tried last, in order.
     """
 
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -65,13 +65,13 @@ class Mapped:
 
     @lru_cache(maxsize=256)  # noqa: B019 (there are few, and they are compared by identity first)
     def without_further(self) -> Mapped:
-        """The mapping without the names that come last."""
+        """The mapping without the names that are tried last."""
         return replace(self, further=()) if self.further else self
 
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """An attribute of events with values of a field, and their kind; `listed` where it is a list of these."""
+    """An attribute with values of a field, and their kind; `listed` if it is a list of them."""
 
     name: str
     kind: Kind | None
@@ -79,7 +79,7 @@ class Attributed:
 
 
 class Fields:
-    """The fields of events of a schema; without one every field is an attribute of an unknown kind."""
+    """The fields of events of a schema; without a schema, every field is an attribute of unknown kind."""
 
     def __init__(self, schema: Schema | None, mapped: Mapped) -> None:
         self._schema = schema
@@ -100,13 +100,13 @@ class Fields:
                     self._blanks.setdefault(last.replace(" ", ""), last)
 
     def of(self, name: str) -> tuple[Attributed, ...]:
-        """The attributes that have a field, none if no event has it.
+        """The attributes that have a field; none if no event has it.
 
-        A column of that name is alone, else one of the names that a mapping gives; else there is one for
-        each container that has it: an event has its fields in one of these.
+        A column of that name is the only one, or else a column with a name from the mapping. Otherwise there
+        is one attribute for each container that has the field, because each event uses one container.
         """
         if name not in self._known:
-            self._known[name] = ()  # names may stand for one another
+            self._known[name] = ()  # names may refer to one another
             self._known[name] = self._looked_up(name)
         return self._known[name]
 
@@ -144,7 +144,7 @@ class Fields:
 
 
 def _attributed(path: str, nested: Nested) -> Attributed:
-    """An attribute that is so nested."""
+    """An attribute of a nested type."""
     if nested.element is not None:
         return Attributed(path, nested.element.kind, listed=True)
     return Attributed(path, nested.kind)
@@ -157,7 +157,7 @@ def _tops(schema: Schema) -> Iterator[tuple[str, Nested]]:
 
 
 def _leaves(name: str, nested: Nested) -> Iterator[tuple[str, Nested]]:
-    """The attributes inside a column, down to those that are neither structs nor lists of structs."""
+    """The attributes inside a column that are neither structs nor lists of structs."""
     fields = nested.fields if nested.element is None else nested.element.fields
     if fields is None:
         yield name, nested
@@ -169,7 +169,7 @@ def _leaves(name: str, nested: Nested) -> Iterator[tuple[str, Nested]]:
 
 
 def _flattened(name: str, schema: Schema, *, deeper: bool) -> Iterator[str]:
-    """The name of a struct that is columns of their own, ``Event.EventData.Image``, or those inside of it."""
+    """The names of a struct flattened into columns (``Event.EventData.Image``), or of structs in it."""
     inside = [
         column.removeprefix(f"{name}.") for column in schema.column_kinds if column.startswith(f"{name}.")
     ]
@@ -181,7 +181,7 @@ def _flattened(name: str, schema: Schema, *, deeper: bool) -> Iterator[str]:
 
 
 def _containers(schema: Schema) -> Iterator[str]:
-    """The names of the containers that events of this schema have."""
+    """The names of the containers in a schema."""
     for container in CONTAINERS:
         name, star, _ = container.partition(".*")
         path = attribute_of(name, schema)

@@ -1,8 +1,7 @@
-"""The events that a log source stands for: their channel, and the numbers of their kinds; or their shapes.
+"""The events of a log source: their channels and event numbers, or the shapes by which they are known.
 
-The numbers are those of Sysmon's documentation and of PowerShell's logs, the channels those that pySigma
-knows, and the few beside these. The files of `sources` say by which fields other events tell where they are
-from: a list of published shapes, of which an event has one.
+Event numbers are from the documentation of Sysmon and the logs of PowerShell; channels are from pySigma, with
+a few additions. The files of `sources` list published shapes of other events by their fields.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ _CHANNELS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class KnownSources:
-    """What is known of log sources: channels of Windows by service, families, and names that come last."""
+    """The known log sources: channels of Windows by service, families, and names that are tried last."""
 
     channels: Mapping[str, tuple[str, ...]]
     families: tuple[Mapped, ...]
@@ -79,26 +78,26 @@ class KnownSources:
 
     @classmethod
     def of_tree(cls, tree: Any) -> KnownSources:
-        """What `tree` gave; TypeError or ValueError for anything else."""
+        """The inverse of `tree`; raises TypeError or ValueError for anything else."""
         channels, families, common = tree
         read = tuple(Mapped(dict(names), tuple(sources)) for names, sources in families)
         return cls(dict(channels), read, Mapped(dict(common)))
 
     @property
     def tree(self) -> tuple[object, ...]:
-        """All of it, in tuples."""
+        """All fields, as nested tuples."""
         families = tuple((tuple(family.names.items()), family.sources) for family in self.families)
         return tuple(self.channels.items()), families, tuple(self.common.names.items())
 
     @cached_property
     def by_source(self) -> dict[LogSource, tuple[Condition, Mapped]]:
-        """The shapes of the events of each log source that a family has, and the family."""
+        """The shapes of the events of each log source of a family, and the family."""
         return {source: (shapes, family) for family in self.families for source, shapes in family.sources}
 
 
 @cache
 def known_sources() -> KnownSources:
-    """What pySigma and the files of the package say."""
+    """The log sources that pySigma and the files of the package define."""
     from sigma.pipelines.common import windows_logsource_mapping
 
     channels = {
@@ -111,13 +110,13 @@ def known_sources() -> KnownSources:
 def condition_of(
     source: LogSource, mapped: Mapped, known: KnownSources | None = None
 ) -> tuple[Condition | None, Mapped]:
-    """What events of a log source have in common, None where nothing says it; and where their fields are.
+    """The condition that events of a log source satisfy, None if unknown, and the mapping of their fields.
 
-    A mapping of the user says it first. Where a family of the package does, fields also have the names that
-    it knows, and those of the Elastic Common Schema.
+    A user's mapping takes precedence. If the source belongs to a family of the package, the mapping also has
+    the names of the family, and those of the Elastic Common Schema.
     """
-    for told, condition in mapped.sources:
-        if _covers(told, source):
+    for general, condition in mapped.sources:
+        if _includes(general, source):
             return condition, mapped
     known = known or known_sources()
     ways = [way for way in (_of_channels(source, known.channels),) if way is not None]
@@ -130,12 +129,12 @@ def condition_of(
 
 @lru_cache(maxsize=256)
 def _with_further(mapped: Mapped, family: Mapped, common: Mapped) -> Mapped:
-    """The mapping with the names of a family, the same one for all of its rules."""
+    """The mapping with the names of a family, the same object for all rules of the family."""
     return replace(mapped, further=(family.names, common.names))
 
 
 def _of_channels(source: LogSource, known: Mapping[str, tuple[str, ...]]) -> Condition | None:
-    """What the events of a log source have in common that comes with channels of Windows, or of Sysmon."""
+    """The condition on events of a log source that has channels of Windows, or of Sysmon."""
     category, product, service = source.category or "", source.product, source.service
     if product == "windows":
         numbers: tuple[int, ...] = ()
@@ -150,9 +149,13 @@ def _of_channels(source: LogSource, known: Mapping[str, tuple[str, ...]]) -> Con
     return None
 
 
-def _covers(told: LogSource, asked: LogSource) -> bool:
-    """Whether what is told of one log source holds for another: all that it names is the same."""
-    pairs = ((told.category, asked.category), (told.product, asked.product), (told.service, asked.service))
+def _includes(general: LogSource, source: LogSource) -> bool:
+    """Whether a log source includes another: all parts that it names are equal."""
+    pairs = (
+        (general.category, source.category),
+        (general.product, source.product),
+        (general.service, source.service),
+    )
     return all(one is None or one == other for one, other in pairs)
 
 

@@ -1,10 +1,10 @@
-"""Conditions of Sigma as expressions of the language, for fields whose attributes and kinds are known.
+"""Conditions of Sigma as expressions of CEQL, for fields whose attributes and kinds are known.
 
-Sigma's logic has two values, SQL's three: a condition is true exactly where the expression is, and where it
-is not, the expression may be false or NULL. So `Negated` is not NOT: it also asks whether an operand is NULL.
+Sigma's logic has two values, SQL's three: an expression is true exactly if the condition is, and otherwise
+false or NULL. `Negated` is therefore not NOT, but also tests whether operands are NULL.
 
-Numbers and texts compare by their text: a field that is an integer for this source of events is compared as
-one with a number, and as its text with a pattern.
+Numbers and strings compare by their texts: an integer field is compared with a number as an integer, and with
+a pattern as a text.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from estero.language.tree.literals import INT_MAX, INT_MIN
 from estero.language.tree.schema import Kind
 
 Lowered = e.Node | bool
-"""An expression, or what is known without an event."""
+"""An expression, or a truth value that does not depend on the event."""
 
 _WHOLE: Final = frozenset({Kind.INT, Kind.BOOL, Kind.DECIMAL})
 _DEAD: Final = frozenset({Kind.NULL, Kind.OPAQUE})
 _COMPARED: Final = frozenset({None, *Kind}) - {Kind.OPAQUE, Kind.TIMESTAMP, Kind.DURATION}
-"""The kinds that have a text or are NULL; None is one that nobody knows."""
+"""The kinds that have a text or are NULL; None is an unknown kind."""
 _READ: Final[Mapping[type, frozenset[Kind | None]]] = {
     s.PartOfTime: frozenset({None, Kind.NULL, Kind.TIMESTAMP}),
     s.Network: frozenset({None, Kind.NULL, Kind.STRING}),
     s.Compared: _COMPARED - {Kind.BOOL},
 }
-"""The kinds that some tests read; others read those that have a text."""
+"""The kinds that some tests read; all others read the kinds that have a text."""
 _NAMES_OF_KINDS: Final[Mapping[Kind | None, str]] = {
     Kind.OPAQUE: "a struct",
     Kind.TIMESTAMP: "a time",
@@ -49,10 +49,10 @@ _PARTS: Final = ("minute", "hour", "day", "week", "month", "year")
 
 @dataclass(slots=True)
 class Lowering:
-    """The lowering of one rule.
+    """Translates the conditions of one rule.
 
-    `missing` are the fields that no event has, `unread` those whose kind a test cannot read, with the kind in
-    words.
+    `missing` are the fields that no event has; `unread` are those whose kind a test cannot read, with the
+    names of the kinds.
     """
 
     fields: Fields
@@ -62,7 +62,7 @@ class Lowering:
     def of(self, condition: s.Condition) -> Lowered:
         """The expression for a condition."""
         match condition:
-            case s.Text(name, like, cased):  # most are
+            case s.Text(name, like, cased):  # as most fields are
                 plain = self.fields.plain(name)
                 return (
                     self._test(condition) if plain is None or cased or like == "%" else e.Ilike(plain, like)
@@ -83,25 +83,25 @@ class Lowering:
                 return self._keywords((condition,))
             case s.SameAs(name, other):
                 pairs = [(one, two) for one in self.attributes(name) for two in self.attributes(other)]
-                return joined((_same(condition, *pair) for pair in pairs), e.Or, absorbing=True)
+                return joined((_test_of_fields(condition, *pair) for pair in pairs), e.Or, absorbing=True)
             case s.Missing(name):
                 return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
                 return self._test(condition)
 
     def _test(self, test: s.TestOfField) -> Lowered:
-        """A test of any attribute of its field."""
+        """A test that holds if it holds for any attribute of its field."""
         attributes = self.attributes(test.field, _READ.get(type(test), _COMPARED))
-        tests = [_of_one(one, partial(_tested, test)) for one in attributes]
+        tests = [_test_of_attribute(one, partial(_tested, test)) for one in attributes]
         return tests[0] if len(tests) == 1 else joined(tests, e.Or, absorbing=True)
 
     def notes(self) -> list[str]:
-        """Sentences on the fields that no event has, and on those that cannot be read."""
-        said = [f"no event has the field {name}" for name in self.missing]
-        return said + [f"{name} is {kind}, which is not read here" for name, kind in self.unread.items()]
+        """Notes on the fields that no event has, and on those that cannot be read."""
+        missing = [f"no event has the field {name}" for name in self.missing]
+        return missing + [f"{name} is {kind}, which is not read here" for name, kind in self.unread.items()]
 
     def attributes(self, name: str, kinds: Container[Kind | None] = _COMPARED) -> tuple[Attributed, ...]:
-        """The attributes of a field; those whose kind the test does not read are noted."""
+        """The attributes of a field whose kind is one of `kinds`; the others are noted."""
         attributes = self.fields.of(name)
         if not attributes:
             self.missing[name] = None
@@ -115,7 +115,7 @@ class Lowering:
         self.unread[name] = "a list" if one.listed else _NAMES_OF_KINDS.get(one.kind, "a number")
 
     def _keywords(self, keywords: tuple[s.Keyword, ...]) -> Lowered:
-        """Whether some text has one of some keywords: of all columns the same is asked."""
+        """Whether any column matches one of some keywords."""
         if not keywords:
             return False
 
@@ -125,15 +125,15 @@ class Lowering:
         plain = tuple(e.Attribute(one.name) for one in self.fields.texts if not one.listed)
         inside = test(e.Element("v"))
         if len(plain) < 2 or isinstance(inside, bool):
-            return joined((_of_one(one, test) for one in self.fields.texts), e.Or, absorbing=True)
-        listed = (_of_one(one, test) for one in self.fields.texts if one.listed)
+            return joined((_test_of_attribute(one, test) for one in self.fields.texts), e.Or, absorbing=True)
+        listed = (_test_of_attribute(one, test) for one in self.fields.texts if one.listed)
         return joined((e.SomeAttribute(plain, "v", inside), *listed), e.Or, absorbing=True)
 
 
 def joined(
     parts: Iterable[Lowered], join: Callable[[tuple[e.Node, ...]], e.Node], *, absorbing: bool
 ) -> Lowered:
-    """The parts joined by AND (`absorbing` False) or OR (True), in one level; constants are taken out."""
+    """The parts joined by AND (`absorbing` is False) or OR (True), flattened and without constants."""
     nodes: dict[e.Node, None] = {}
     for part in parts:
         if isinstance(part, bool):
@@ -152,7 +152,7 @@ def joined(
 
 
 def denied(condition: Lowered) -> Lowered:
-    """The expression that is true exactly where another one is not."""
+    """The expression that is true exactly if another one is not."""
     match condition:
         case bool():
             return not condition
@@ -160,7 +160,7 @@ def denied(condition: Lowered) -> Lowered:
             return e.Not(condition)
         case e.Not(e.IsNull() | e.SomeAttribute() as part):
             return part
-    operands = _common(condition)
+    operands = _null_operands(condition)
     if operands is not None:
         turned = condition.part if isinstance(condition, e.Not) else e.Not(condition)
         return e.Or((*map(e.IsNull, operands), turned))
@@ -173,16 +173,16 @@ def denied(condition: Lowered) -> Lowered:
             raise TypeError(f"{condition} is not a condition of a rule")
 
 
-def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
-    """The operands of which a NULL, and nothing else, makes the condition NULL; None if there are no such."""
+def _null_operands(condition: e.Node) -> tuple[e.Node, ...] | None:
+    """The operands whose being NULL alone makes the condition NULL; None if it may be NULL otherwise."""
     match condition:
         case e.And(parts) | e.Or(parts):
-            operands = {_common(part) for part in parts}
+            operands = {_null_operands(part) for part in parts}
             return operands.pop() if len(operands) == 1 else None
         case e.IsNull():
             return None
         case e.Not(part):
-            return _common(part)
+            return _null_operands(part)
         case e.Comparison(_, left, right):
             return tuple(side for side in (left, right) if not isinstance(side, e.Literal))
         case e.Like(operand) | e.Ilike(operand) | e.Matches(operand) | e.SomeElement(operand):
@@ -196,8 +196,10 @@ def _common(condition: e.Node) -> tuple[e.Node, ...] | None:
 # ------------------------------------------------------------------------------------ tests
 
 
-def _of_one(one: Attributed, test: Callable[[e.Node, Kind | None], Lowered], name: str = "v") -> Lowered:
-    """The test of an attribute; of a list, whether it holds of one of its elements."""
+def _test_of_attribute(
+    one: Attributed, test: Callable[[e.Node, Kind | None], Lowered], name: str = "v"
+) -> Lowered:
+    """The test of an attribute; for a list, whether it holds for any element."""
     if not one.listed:
         return test(_attribute(one.name), one.kind)
     of_element = test(e.Element(name), one.kind)
@@ -212,14 +214,14 @@ def _attribute(name: str) -> e.Attribute:
 
 
 def _is_missing(one: Attributed) -> Lowered:
-    """Whether there is no value; a list without one is none, either."""
+    """Whether there is no value; a list without values counts as none."""
     if one.kind is Kind.NULL:
         return True
-    return denied(_of_one(one, lambda value, _: e.Not(e.IsNull(value))))
+    return denied(_test_of_attribute(one, lambda value, _: e.Not(e.IsNull(value))))
 
 
 def _tested(test: s.Test, attribute: e.Node, kind: Kind | None) -> Lowered:
-    """The test of a value of a kind, which is an attribute or an element of one."""
+    """The test of an attribute, or of an element of it, by its kind."""
     if kind in _DEAD:
         return False
     match test:
@@ -245,7 +247,7 @@ def _tested(test: s.Test, attribute: e.Node, kind: Kind | None) -> Lowered:
 
 
 def _over_text(attribute: e.Node, kind: Kind | None, test: Callable[[e.Node], e.Node]) -> Lowered:
-    """A test of the text of an attribute; no text is that of a timestamp or a fraction."""
+    """A test of the text of an attribute; timestamps and fractions have no text."""
     if kind in (Kind.STRING, None):
         return test(attribute)
     if kind in _WHOLE:
@@ -277,13 +279,13 @@ def _text(attribute: e.Node, kind: Kind | None, like: str, *, cased: bool) -> Lo
 
 
 def plain_text(like: str) -> str | None:
-    """The only text of a pattern without wildcards; None for other patterns."""
+    """The text that a pattern without wildcards matches; None for other patterns."""
     bare = _UNESCAPED.sub("", like)
     return None if "%" in bare or "_" in bare else _UNESCAPED.sub(r"\1", like)
 
 
 def _equal_number(attribute: e.Node, kind: Kind, text: str) -> Lowered:
-    """Whether a number is written so: ``4625``, not ``04625``."""
+    """Whether a number has exactly this text: ``4625``, not ``04625``."""
     try:
         value = float(text) if "." in text or "e" in text.lower() else int(text)
     except ValueError:
@@ -325,15 +327,15 @@ def _part(attribute: e.Node, kind: Kind | None, part: str, value: int) -> Lowere
     return e.Comparison("=", e.Call(part, (attribute,)), e.Literal(value))
 
 
-def _same(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
-    """Whether two fields have one text, whatever the case, or one has the other's at an end or inside."""
+def _test_of_fields(test: s.SameAs, one: Attributed, other: Attributed) -> Lowered:
+    """Whether the text of a field equals, begins, ends with or contains that of another, ignoring case."""
 
     def compared(left: e.Node, kind: Kind | None) -> Lowered:
-        return _of_one(
+        return _test_of_attribute(
             other, lambda right, kind_of: _alike(test, _as_text(left, kind), _as_text(right, kind_of)), "w"
         )
 
-    return _of_one(one, compared)
+    return _test_of_attribute(one, compared)
 
 
 def _alike(test: s.SameAs, left: e.Node | None, right: e.Node | None) -> Lowered:

@@ -1,4 +1,4 @@
-"""Names of fields in other schemas: ready ones, and those that users give, as mappings or in files."""
+"""Mappings of field names: predefined ones, and those of users, as Python mappings or files."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from estero.language.sigma.tree import Condition, Every, LogSource
 from estero.language.tree.names import listed
 
 Given = str | PathLike[str] | Mapping[str, object]
-"""A ready mapping by name, a file, or a mapping of fields."""
+"""The name of a predefined mapping, a file, or a mapping of fields."""
 
 READY: Final = ("ecs", "winlogbeat", "sysmon")
-"""Mappings by name, which files of the package have."""
+"""The names of the mappings in files of the package."""
 _NAMES, _SOURCES = (Path(__file__).with_name(name) for name in ("names", "sources"))
 
 
 @cache
 def families() -> tuple[Mapped, ...]:
-    """The log sources that files of the package tell, a family in each, and names of fields of its events."""
-    import yaml  # read before, the families take none of it
+    """The families of log sources in files of the package, with the names of their fields."""
+    import yaml  # read first, because families exclude its names
 
     paths = sorted(_SOURCES.iterdir(), key=lambda path: path.name)
     return tuple(_read(yaml.safe_load(path.read_text("utf-8")), path.name) for path in paths)
 
 
 def content_of_files() -> bytes:
-    """The content of all files of the package, by which it is told from that of another version."""
+    """The content of all files of the package, which identifies the version of the cached sources."""
     paths = (path for folder in (_NAMES, _SOURCES) for path in folder.iterdir())
     return b"".join(path.read_bytes() for path in sorted(paths, key=lambda path: path.name))
 
@@ -43,16 +43,16 @@ def _ready(name: str) -> Mapped:
     return _read(yaml.safe_load(_NAMES.joinpath(f"{name}.yml").read_text("utf-8")), name)
 
 
-def mapped_of(given: Given | Sequence[object] | None) -> Mapped:
-    """What is given of fields, as one; the first that names a field counts.
+def mapped_of(mappings: Given | Sequence[object] | None) -> Mapped:
+    """The union of the mappings that a user passes; the first one that names a field is used.
 
-    Raises `DataError` for a name or a file that there is not, and for what is not a mapping of fields.
+    Raises `DataError` for unknown names, missing files and values that are not mappings of fields.
     """
-    if given is None:
+    if mappings is None:
         return Mapped()
     names: dict[str, tuple[str, ...]] = {}
     sources: list[tuple[LogSource, Condition]] = []
-    for one in [given] if isinstance(given, str | PathLike | Mapping) else given:
+    for one in [mappings] if isinstance(mappings, str | PathLike | Mapping) else mappings:
         if not isinstance(one, str | PathLike | Mapping):
             raise DataError(f"fields are a name, a file or a mapping, not {one!r}")
         mapped = _mapped(one)
@@ -61,11 +61,11 @@ def mapped_of(given: Given | Sequence[object] | None) -> Mapped:
     return Mapped(names, tuple(sources))
 
 
-def _mapped(given: Given) -> Mapped:
-    if isinstance(given, Mapping):
-        return _read(given, "fields")
-    name = fspath(given)
-    if isinstance(given, str) and name in READY:
+def _mapped(mapping: Given) -> Mapped:
+    if isinstance(mapping, Mapping):
+        return _read(mapping, "fields")
+    name = fspath(mapping)
+    if isinstance(mapping, str) and name in READY:
         return _ready(name)
     file = Path(name)
     if not file.is_file():
@@ -73,7 +73,7 @@ def _mapped(given: Given) -> Mapped:
     import yaml
 
     try:
-        content = yaml.safe_load(file.read_text("utf-8-sig"))  # JSON is YAML
+        content = yaml.safe_load(file.read_text("utf-8-sig"))  # JSON is a subset of YAML
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise DataError(f"this is not YAML of fields: {str(error).splitlines()[0]}", file=name) from error
     if not isinstance(content, Mapping):
@@ -81,9 +81,11 @@ def _mapped(given: Given) -> Mapped:
     return _read(content, name)
 
 
-def _read(given: Mapping[str, Any], place: str) -> Mapped:
-    whole = isinstance(given.get("fields"), Mapping) or isinstance(given.get("sources"), list)
-    fields, sources = (given.get("fields") or {}, given.get("sources") or []) if whole else (given, [])
+def _read(content: Mapping[str, Any], place: str) -> Mapped:
+    has_sections = isinstance(content.get("fields"), Mapping) or isinstance(content.get("sources"), list)
+    fields, sources = (
+        (content.get("fields") or {}, content.get("sources") or []) if has_sections else (content, [])
+    )
     names = {}
     for field, other in fields.items():
         others = [other] if isinstance(other, str) else other
@@ -101,26 +103,26 @@ def _read(given: Mapping[str, Any], place: str) -> Mapped:
     return Mapped(names, tuple(_source(one, place) for one in sources))
 
 
-def _source(given: object, place: str) -> tuple[LogSource, Condition]:
+def _source(entry: object, place: str) -> tuple[LogSource, Condition]:
     known = {"category", "product", "service", "where"}
     if (
-        not isinstance(given, Mapping)
-        or set(given) - known
-        or not isinstance(given.get("where"), Mapping | list)
+        not isinstance(entry, Mapping)
+        or set(entry) - known
+        or not isinstance(entry.get("where"), Mapping | list)
     ):
         raise DataError(
-            f"{place}: a source has category, product or service, and where, not {given!r}",
+            f"{place}: a source has category, product or service, and where, not {entry!r}",
             hint="where says what its events have in common, {field: value}, and may be empty: {}",
         )
-    told = LogSource(*(given.get(name) for name in ("category", "product", "service")))
-    return told, _common(given["where"], place)
+    source = LogSource(*(entry.get(name) for name in ("category", "product", "service")))
+    return source, _common(entry["where"], place)
 
 
 def _common(where: Mapping[str, object] | Sequence[object], place: str) -> Condition:
-    """What the events of a log source have in common: a detection of Sigma, which may be empty."""
+    """The condition on the events of a log source, from a detection of Sigma, which may be empty."""
     if not where:
         return Every(())
-    from sigma.rule.detection import SigmaDetections  # most mappings have names alone
+    from sigma.rule.detection import SigmaDetections  # most mappings only have names
 
     from estero.language.sigma.read import FAILURES, condition_of
 

@@ -1,4 +1,4 @@
-"""Documents as rules: pySigma reads them, and its conditions become those of tree.py."""
+"""Documents as rules: pySigma reads them, and its conditions are translated into those of tree.py."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ FAILURES: Final = (
     OverflowError,
     re.error,
 )
-"""What pySigma raises for rules that are wrong: for some of them, errors of Python."""
+"""The errors that pySigma raises for wrong rules; some are built-in errors of Python."""
 _MOST_CONDITION: Final = 20_000
 
 
 def detection_of(document: Document, reading: Reading) -> s.Detection:
-    """The rule of a document; raises `QueryError`, with the place in the text, for what is wrong with it."""
+    """The rule of a document; raises `QueryError`, with the place in the text, for mistakes."""
     _refuse_shapes(document)
     try:
         rule = SigmaRule.from_dict(_with_known_modifiers(document))
     except FAILURES as error:
-        raise _told(error, document) from error
+        raise _with_place(error, document) from error
     return detection_of_rule(rule, document, reading)
 
 
@@ -58,7 +58,7 @@ _UTF16: Final = re.compile(r"\|utf16le(?=\||$)")
 
 
 def _with_known_modifiers(document: Document) -> dict[str, Any]:
-    """The content with ``wide`` for ``utf16le``, which is the same, and which pySigma does not know."""
+    """The content with ``wide`` for its synonym ``utf16le``, which pySigma does not know."""
 
     def renamed(value: Any) -> Any:
         if isinstance(value, dict):
@@ -79,9 +79,9 @@ def detection_of_rule(rule: SigmaRule, document: Document, reading: Reading) -> 
         parsed = [condition.parsed for condition in rule.detection.parsed_condition]
         conditions = [condition_of(tree, reading.placeholders) for tree in parsed]
     except QueryError as error:
-        raise _placed(error, document) from error
+        raise _with_place_of_value(error, document) from error
     except FAILURES as error:
-        raise _told(error, document) from error
+        raise _with_place(error, document) from error
     source = s.LogSource(rule.logsource.category, rule.logsource.product, rule.logsource.service)
     return s.Detection(
         about(rule), source, conditions[0] if len(conditions) == 1 else s.Some(tuple(conditions))
@@ -89,7 +89,7 @@ def detection_of_rule(rule: SigmaRule, document: Document, reading: Reading) -> 
 
 
 def about(rule: SigmaRuleBase) -> s.About:
-    """What a rule says of itself."""
+    """The description of a rule: title, level, tags."""
     return s.About(
         title=rule.title or "",
         id=str(rule.id or ""),
@@ -101,7 +101,7 @@ def about(rule: SigmaRuleBase) -> s.About:
 
 
 def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
-    """The condition that pySigma has parsed; raises `QueryError` for values that it cannot have."""
+    """The condition that pySigma has parsed; raises `QueryError` for unsupported values."""
     match node:
         case ConditionAND(args=args):
             return s.Every(tuple(condition_of(part, placeholders) for part in args))
@@ -115,7 +115,7 @@ def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
             return keyword_of(value, placeholders)
         case _:
             raise QueryError(
-                "the condition asks for detections of which there are none", hint="see the names behind of"
+                "the condition refers to detections that do not exist", hint="see the names after of"
             )
 
 
@@ -123,7 +123,7 @@ def condition_of(node: object, placeholders: Placeholders) -> s.Condition:
 
 
 def _refuse_shapes(document: Document) -> None:
-    """Raises `QueryError` for shapes that pySigma does not look at."""
+    """Raises `QueryError` for malformed detections that pySigma does not check."""
     content = document.content
     if not isinstance(content.get("id") or "", str):
         raise document.error("an id is a text", "id", expected="a UUID")
@@ -134,10 +134,10 @@ def _refuse_shapes(document: Document) -> None:
     detection = content.get("detection")
     if not isinstance(detection, dict):
         return
-    for name, asked in detection.items():
+    for name, tests in detection.items():
         if name in ("condition", "timeframe"):
             continue
-        for path, key, values in _items(asked, ("detection", name)):
+        for path, key, values in _items(tests, ("detection", name)):
             _refuse_regexes(document, path, key, values)
             for value in values:
                 if not isinstance(value, str | int | float | None):
@@ -165,7 +165,7 @@ def _refuse_shapes(document: Document) -> None:
 def _refuse_regexes(
     document: Document, path: Sequence[str | int], key: str, values: Iterable[object]
 ) -> None:
-    """Raises `QueryError` for regular expressions that are none: RE2 would write of them to the terminal."""
+    """Raises `QueryError` for invalid regular expressions, which RE2 would report on the terminal."""
     modifiers = key.split("|")[1:]
     if "re" not in modifiers or "expand" in modifiers:
         return
@@ -180,29 +180,29 @@ def _refuse_regexes(
 
 
 def _items(
-    asked: object, path: tuple[str | int, ...]
+    tests: object, path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], str, list[Any]]]:
     """The tests of a detection: the path, the key and the values."""
-    if isinstance(asked, dict):
-        for key, value in asked.items():
+    if isinstance(tests, dict):
+        for key, value in tests.items():
             yield (*path, key), key, value if isinstance(value, list) else [value]
-    elif isinstance(asked, list):
-        for index, inner in enumerate(asked):
+    elif isinstance(tests, list):
+        for index, inner in enumerate(tests):
             yield from _items(inner, (*path, index))
 
 
 _KINDS: Final = {dict: "a mapping", list: "a list in a list", date: "a date", datetime: "a time"}
-"""What YAML has that nothing is compared with."""
+"""The kinds of YAML values that no field can be compared with."""
 _INCOMPATIBLE: Final = re.compile(r"Modifier (\w+) incompatible to value type of '(.*)'", re.DOTALL)
-"""What pySigma says of a value that a modifier does not take."""
+"""pySigma's message for a value that a modifier does not accept."""
 _MODIFIERS: Final = {modifier.__name__: name for name, modifier in modifier_mapping.items()}
 _BYTES: Final = re.compile(r"\bb'(.*)'$")
-"""What RE2 says of a regular expression, as Python shows bytes."""
+"""RE2's message about a regular expression, as Python prints bytes."""
 
 
-def _told(error: Exception, document: Document) -> QueryError:
+def _with_place(error: Exception, document: Document) -> QueryError:
     """The error of pySigma with its place in the text."""
-    path = _culprit(document)
+    path = _path_of_mistake(document)
     message = _BYTES.sub(r"\1", str(error).split(" in file ")[0])
     if isinstance(error, RecursionError):
         message = "this rule is nested too deeply"
@@ -215,10 +215,13 @@ def _told(error: Exception, document: Document) -> QueryError:
     return document.error(message, *(path or _by_class(error)))
 
 
-def _placed(error: QueryError, document: Document) -> QueryError:
+def _with_place_of_value(error: QueryError, document: Document) -> QueryError:
     """An error of values with its place in the rule."""
     return document.error(
-        error.message, *(_culprit(document) or ("detection",)), hint=error.hint, expected=error.expected
+        error.message,
+        *(_path_of_mistake(document) or ("detection",)),
+        hint=error.hint,
+        expected=error.expected,
     )
 
 
@@ -242,15 +245,15 @@ def _by_class(error: Exception) -> tuple[str, ...]:
     return _SECTIONS.get(type(error).__name__, ())
 
 
-def _culprit(document: Document) -> tuple[str | int, ...]:
-    """The path to the first test that cannot be read alone; empty if all can."""
+def _path_of_mistake(document: Document) -> tuple[str | int, ...]:
+    """The path to the first test that cannot be read on its own; empty if all can."""
     detection = document.content.get("detection")
     if not isinstance(detection, dict):
         return ()
-    for name, asked in detection.items():
+    for name, tests in detection.items():
         if name == "condition":
             continue
-        for path, key, value in _items(asked, ("detection", name)):
+        for path, key, value in _items(tests, ("detection", name)):
             try:
                 item = SigmaDetectionItem.from_mapping(_UTF16.sub("|wide", key), value)
                 for one in item.value:

@@ -1,4 +1,4 @@
-"""What is said of how rules in Sigma are read."""
+"""The options for reading rules in Sigma."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Placeholders = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Reading:
-    """How rules are read: values for placeholders, and a pipeline of pySigma that changes rules before."""
+    """Values for placeholders, and a pipeline of pySigma that is applied to rules first."""
 
     placeholders: Placeholders = field(default_factory=dict)
     pipeline: ProcessingPipeline | None = None

@@ -1,4 +1,4 @@
-"""The flags of Sigma's regular expressions, written into those of the house, which have ``(?i)`` alone."""
+"""The flags of Sigma's regular expressions, written into expressions of CEQL, whose only flag is ``(?i)``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def flags_of(modifiers: Iterable[str]) -> frozenset[str]:
 
 
 def with_flags(regex: str, flags: frozenset[str]) -> str:
-    r"""The expression that finds without flags what this one finds with them: IGNORECASE, MULTILINE, DOTALL.
+    r"""The expression that matches without flags what `regex` matches with them.
 
-    ``^`` and ``$`` may stand at the ends of alternatives only where lines are meant; raises `QueryError`
-    elsewhere.
+    Flags are IGNORECASE, MULTILINE and DOTALL.
+
+    With MULTILINE, ``^`` and ``$`` may only be at the ends of alternatives; raises `QueryError` otherwise.
 
     >>> with_flags("^a.$", frozenset({"MULTILINE"})), with_flags("a.", frozenset({"DOTALL", "IGNORECASE"}))
     ('(?:^|\\n)a.(?:$|\\n)', '(?i)a[\\d\\D]')

@@ -1,4 +1,4 @@
-"""How values of rules in Sigma are written: as patterns of LIKE, and numbers as texts."""
+"""The texts of values of Sigma rules: patterns of LIKE, and numbers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _ESCAPED: Final = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 
 
 def number_text(value: float) -> str:
-    """The text of a number, whole ones without a point."""
+    """The text of a number, without a decimal point for integers."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**63 else str(value)
 
 
 def escaped(text: str) -> str:
-    """The pattern of LIKE for a text as it is."""
+    """The pattern of LIKE that matches exactly a text."""
     return text.translate(_ESCAPED)

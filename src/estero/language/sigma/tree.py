@@ -1,7 +1,7 @@
-"""A Sigma rule as a tree: what it asks of an event, its log source, and what it says of itself.
+"""A Sigma rule as a tree: its condition on an event, its log source, and its description.
 
-`Test`s name fields as the rule does; `lower.py` finds them in a schema. The logic has two values: a test of a
-field that is missing is false, and its `Not` true.
+Tests have the rule's names of fields, which `lower.py` looks up in a schema. The logic has two values: a test
+of a missing field is false, and its negation true.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from estero.errors import QueryError, Span
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The field is a text of this form: a pattern of LIKE; without case unless `cased`."""
+    """The field matches a pattern of LIKE, case-insensitively unless `cased`."""
 
     field: str
     like: str
@@ -39,14 +39,14 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The field is NULL or not there."""
+    """The field is NULL or missing."""
 
     field: str
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The field is a number, or the text of one, that compares so with `value`."""
+    """The field is a number, or the text of one, for which the comparison with `value` holds."""
 
     field: str
     operator: Literal["<", "<=", ">", ">="]
@@ -55,7 +55,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A regular expression of the house is somewhere in the text of the field."""
+    """The text of the field contains a match of a regular expression of CEQL."""
 
     field: str
     regex: str
@@ -71,7 +71,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class SameAs:
-    """The text of the field equals that of another, begins or ends with it, or (both) has it inside."""
+    """The text of the field equals that of another, begins or ends with it, or (both) contains it."""
 
     field: str
     other: str
@@ -93,7 +93,7 @@ class PartOfTime:
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """Any text of the event has this form (a pattern of LIKE), or has the regular expression inside."""
+    """Any text of the event matches a pattern of LIKE, or contains a match of a regular expression."""
 
     like: str = ""
     cased: bool = False
@@ -102,14 +102,14 @@ class Keyword:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """All of the parts hold; of none, too."""
+    """All parts hold; true without parts."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """One of the parts holds at least; of none it does not."""
+    """At least one of the parts holds; false without parts."""
 
     parts: tuple[Condition, ...]
 
@@ -128,7 +128,7 @@ Condition = Test | Every | Some | Negated
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """What kind of events a rule is for."""
+    """The kind of events to which a rule applies."""
 
     category: str | None = None
     product: str | None = None
@@ -141,7 +141,7 @@ class LogSource:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a rule says of itself."""
+    """The description of a rule."""
 
     title: str = ""
     id: str = ""
@@ -157,8 +157,8 @@ class About:
         return tuple(name.upper() for name in named if name[:1] in "tT" and name[1:2].isdigit())
 
     def metadata(self) -> dict[str, str]:
-        """The words by name, those that are said."""
-        said = {
+        """The entries of the description that are not empty, by name."""
+        entries = {
             "title": self.title,
             "id": self.id,
             "name": self.name,
@@ -167,12 +167,12 @@ class About:
             "tags": ", ".join(self.tags),
             "techniques": ", ".join(self.techniques),
         }
-        return {name: text for name, text in said.items() if text}
+        return {name: text for name, text in entries.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A rule that asks one event: its condition, which does not know the log source."""
+    """A rule about one event: its condition, without that of the log source."""
 
     about: About
     source: LogSource
@@ -181,7 +181,7 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the text of a rule is none that can be run: a `QueryError` as data."""
+    """The reason why a rule cannot be run: a `QueryError` as data."""
 
     about: About
     message: str
@@ -198,7 +198,7 @@ class Refusal:
         return cls(about, error.message, place.start, place.end, error.found, error.expected, error.hint)
 
     def error(self, text: str) -> QueryError:
-        """The error in the text."""
+        """The error, with its place in the text."""
         return QueryError(
             self.message,
             text=text,
@@ -217,12 +217,12 @@ CountOperator = Literal["<", "<=", ">", ">=", "=", "!="]
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """A rule about several events of other rules within a time.
+    """A rule about several events of other rules within a timespan.
 
-    `groups` are the names of ``group-by``, and `keys` the fields that they are in the events of each of
-    `rules`, by its place: an alias may be another one in each. `counted` are the fields whose values are
-    counted or summed up; the result (or the number of the events, or of the rules that match) is within all
-    `bounds`.
+    - `groups`: the names of ``group-by``.
+    - `keys`: the fields of these names in the events of each of `rules`, since aliases may differ.
+    - `counted`: the fields whose values are counted or added up.
+    - `bounds`: the bounds of the result, or of the number of events, or of matching rules.
     """
 
     about: About
@@ -237,7 +237,7 @@ class Correlation:
 
     @property
     def is_of_whole_windows(self) -> bool:
-        """Whether further events of a window can make it wrong."""
+        """Whether further events in a window can make the condition false."""
         computed = self.type in ("value_sum", "value_avg", "value_median")
         return computed or any(operator not in (">", ">=") for operator, _ in self.bounds)
 

@@ -1,4 +1,4 @@
-"""Values of pySigma as tests: what a field, or any text of an event, is asked for."""
+"""Values of pySigma as tests of a field, or of any text of an event."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PARTS: Final[Mapping[s.TimePart, range]] = {
 
 
 def test_of(field: str, value: SigmaType, placeholders: Placeholders) -> s.Condition:
-    """The test of a field for a value; raises `QueryError` for a value that nothing can be compared with."""
+    """The test of a field for a value; raises `QueryError` for a value that cannot be compared."""
     match value:
         case SigmaExpansion(values=values):
             return s.Some(tuple(test_of(field, inner, placeholders) for inner in values))
@@ -105,7 +105,7 @@ def keyword_of(value: SigmaType, placeholders: Placeholders) -> s.Condition:
         case SigmaRegularExpression():
             return _any(s.Keyword(regex=regex) for regex in _regexes(value, placeholders))
         case _:
-            raise QueryError(f"{_named(value)} is asked of a field, not of the whole event")
+            raise QueryError(f"{_named(value)} applies to a field, not to the whole event")
 
 
 def like_of(value: SigmaString) -> str:
@@ -120,18 +120,18 @@ def like_of(value: SigmaString) -> str:
 
 
 def _inside(pattern: str) -> str:
-    """The pattern for a text with another one inside."""
+    """The pattern for texts that contain a match of another pattern."""
     ends = pattern.endswith("%") and not pattern.endswith("\\%")
     return ("" if pattern.startswith("%") else "%") + pattern + ("" if ends else "%")
 
 
 def expanded(value: SigmaString, placeholders: Placeholders) -> list[SigmaString]:
-    """The texts with values for placeholders; raises `QueryError` for one that has none."""
+    """The texts with values for placeholders; raises `QueryError` for a placeholder without values."""
     return value.replace_placeholders(_filled(placeholders)) if value.contains_placeholder() else [value]
 
 
 def _filled(placeholders: Placeholders) -> Callable[[Placeholder], Iterator[SigmaString]]:
-    """What stands for placeholders: values as those of rules, so that ``*`` and ``?`` are wildcards."""
+    """The values of placeholders, in which ``*`` and ``?`` are wildcards as in rules."""
 
     def fill(placeholder: Placeholder) -> Iterator[SigmaString]:
         if placeholder.name not in placeholders:
@@ -145,7 +145,7 @@ def _filled(placeholders: Placeholders) -> Callable[[Placeholder], Iterator[Sigm
 
 
 def _regexes(value: SigmaRegularExpression, placeholders: Placeholders) -> list[str]:
-    """The regular expressions in the house's syntax; raises `QueryError` for those that it does not have."""
+    """The regular expressions in the syntax of CEQL; raises `QueryError` for unsupported ones."""
     texts: list[str] = []
     regexp: object = value.regexp
     if regexp is None:

@@ -1,11 +1,11 @@
-"""Correlations as queries: a window is all events of a group, from one of them on, within the timespan.
+"""Correlations as queries: a window consists of all events of a group within the timespan of its first one.
 
-``SELECT LONGEST * WHERE e{n,}[NOT e] … WITHIN d LIMIT 1 PER END``: a step leaves no event of the rules out,
-LONGEST takes for each start all that come within the timespan, and of windows with one end the first holds
-the others.
+``SELECT LONGEST * WHERE e{n,}[NOT e] … WITHIN d LIMIT 1 PER END``: steps skip no event of the rules, LONGEST
+takes for each start all events within the timespan, and of windows with the same end, the first contains the
+others.
 
-What further events can make wrong (``lt``, ``eq``, sums, …) is asked of windows behind which none of the
-timespan follows: ``first ; e{1,} ; NOT(e AS later FILTER later.time - first.time <= d) FOR d``.
+Conditions that further events can make false (``lt``, ``eq``, sums, …) are evaluated on complete windows:
+``first ; e{1,} ; NOT(e AS later FILTER later.time - first.time <= d) FOR d``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from estero.language.tree.query import KeyBracket, QueryTree, SelectItem, Strate
 
 _OTHER, _FIRST, _LATER = "other", "first", "later"
 _MOST_ROUNDS: Final = 256
-"""The most events that rounds of the pattern count; more are counted by a filter."""
+"""The largest number of events that the pattern itself counts; more are counted by a filter."""
 
 
 def windows_tree(
@@ -47,21 +47,23 @@ def windows_tree(
 ) -> QueryTree:
     """The query of a correlation over events of the type `name`.
 
-    `conditions` are those of its rules, `keys` the attributes that are each key, `counted` expressions over
-    one event, and `time` is the attribute with its time.
+    - `conditions`: the conditions of its rules.
+    - `keys`: the attributes of each key.
+    - `counted`: the expressions over one event whose values are counted or added up.
+    - `time`: the attribute with the time of an event.
     """
     anything = joined(conditions, e.Or, absorbing=True)
-    asked: e.Node | None = None
+    condition: e.Node | None = None
     if rule.type == "temporal_ordered":
-        pattern = _ordered(name, conditions, anything)
+        pattern = _ordered_window(name, conditions, anything)
     elif rule.is_of_whole_windows:
-        pattern = _whole(name, anything, rule.seconds, time)
-        asked = _of_all(rule, name, conditions, counted)
+        pattern = _complete_window(name, anything, rule.seconds, time)
+        condition = _condition_on_all(rule, name, conditions, counted)
     else:
         least = max(int(count) + (operator == ">") for operator, count in rule.bounds)
-        pattern, asked = _together(rule, name, conditions, anything, counted, least)
+        pattern, condition = _window(rule, name, conditions, anything, counted, least)
     return QueryTree(
-        pattern if asked is None else Filter(pattern, asked),
+        pattern if condition is None else Filter(pattern, condition),
         select=(SelectItem(name),) if rule.is_of_whole_windows else None,
         strategy=Strategy.LONGEST,
         partition_by=tuple(KeyBracket(tuple(key)) for key in keys),
@@ -70,7 +72,7 @@ def windows_tree(
     )
 
 
-def _together(
+def _window(
     rule: Correlation,
     name: str,
     conditions: Sequence[Lowered],
@@ -78,22 +80,24 @@ def _together(
     counted: Sequence[e.Node],
     least: int,
 ) -> tuple[Pattern, e.Node | None]:
-    """The events of a window, and what is asked of all of them."""
+    """The events of a window, and the condition on all of them together."""
     rounds = least if rule.type == "event_count" else 1
-    asked: list[e.Node] = []
+    tests: list[e.Node] = []
     if rounds > _MOST_ROUNDS:
         rounds = 1
-        asked.append(e.Comparison(">=", e.Aggregate("count", name), e.Literal(least)))
+        tests.append(e.Comparison(">=", e.Aggregate("count", name), e.Literal(least)))
     if rule.type == "value_count":
-        asked += [e.Comparison(">=", number, e.Literal(least)) for number in _different(name, counted)]
+        tests += [e.Comparison(">=", number, e.Literal(least)) for number in _different(name, counted)]
     elif rule.type == "temporal":
-        asked.append(_rules_met(name, conditions, least))
+        tests.append(_rules_met(name, conditions, least))
     events = _events(name, anything, rounds)
-    return events, None if not asked else asked[0] if len(asked) == 1 else e.And(tuple(asked))
+    return events, None if not tests else tests[0] if len(tests) == 1 else e.And(tuple(tests))
 
 
-def _of_all(rule: Correlation, name: str, conditions: Sequence[Lowered], counted: Sequence[e.Node]) -> e.Node:
-    """What is asked of all events of a window."""
+def _condition_on_all(
+    rule: Correlation, name: str, conditions: Sequence[Lowered], counted: Sequence[e.Node]
+) -> e.Node:
+    """The condition on all events of a window together."""
     match rule.type:
         case "event_count":
             results: list[e.Node] = [e.Aggregate("count", name)]
@@ -117,7 +121,7 @@ def _different(name: str, values: Sequence[e.Node]) -> list[e.Node]:
 
 
 def _rules_met(name: str, conditions: Sequence[Lowered], least: int) -> e.Node:
-    """Whether at least a number of the rules hold, of any events."""
+    """The condition that at least `least` rules hold, each for any event."""
     met = _met(name, conditions)
     if least == len(met):
         tests = tuple(e.Comparison("=", one, e.Literal(1)) for one in met)
@@ -126,7 +130,7 @@ def _rules_met(name: str, conditions: Sequence[Lowered], least: int) -> e.Node:
 
 
 def _met(name: str, conditions: Sequence[Lowered]) -> list[e.Node]:
-    """A number for each rule: 1 if it holds of any event, else 0."""
+    """A number for each rule: 1 if it holds for any event, else 0."""
     return [e.Aggregate("max", name, _as_number(condition)) for condition in conditions]
 
 
@@ -143,20 +147,20 @@ def _as_number(condition: Lowered) -> e.Node:
     return e.Case((e.When(condition, e.Literal(1)),), e.Literal(0))
 
 
-def _ordered(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pattern:
-    """The events of a window from one of the first rule on, in which the rules follow one another."""
+def _ordered_window(name: str, conditions: Sequence[Lowered], anything: Lowered) -> Pattern:
+    """The events of a window that starts with the first rule and has the rules in order."""
     link = Link(absent=(_event(name, anything, _OTHER),))
     between = _events(name, anything, 1)
     parts: list[Pattern] = [_event(name, conditions[0], None)]
     for condition in conditions[1:]:
         last = _event(name, condition, None)
         parts.append(Disjunction((last, InOrder((between, last), (link,)))))
-    whole: Pattern = parts[0] if len(parts) == 1 else InOrder(tuple(parts), (link,) * (len(parts) - 1))
-    return Disjunction((whole, InOrder((whole, between), (link,))))
+    shortest: Pattern = parts[0] if len(parts) == 1 else InOrder(tuple(parts), (link,) * (len(parts) - 1))
+    return Disjunction((shortest, InOrder((shortest, between), (link,))))
 
 
-def _whole(name: str, anything: Lowered, seconds: int, time: str) -> Pattern:
-    """All events of a window, behind which no further one comes within the timespan from its first on."""
+def _complete_window(name: str, anything: Lowered, seconds: int, time: str) -> Pattern:
+    """All events of a complete window: no further event follows within the timespan of its first one."""
     first = _event(name, anything, _FIRST)
     others = InOrder((first, _events(name, anything, 1)), (Link(absent=(_event(name, anything, _OTHER),)),))
     apart = e.Arithmetic("-", e.Attribute(time, _LATER), e.Attribute(time, _FIRST))
@@ -168,13 +172,13 @@ def _whole(name: str, anything: Lowered, seconds: int, time: str) -> Pattern:
 
 
 def _events(name: str, condition: Lowered, least: int) -> Pattern:
-    """So many events or more of which a condition holds, none left out."""
+    """At least `least` events that satisfy a condition, without skipping any."""
     step = Step(absent=(_event(name, condition, _OTHER),))
     return Iteration(_event(name, condition, None), minimum=least, step=step)
 
 
 def _event(name: str, condition: Lowered, variable: str | None) -> Pattern:
-    """One event of which a condition holds, marked with a variable, too, if one is given."""
+    """One event that satisfies a condition, also marked with `variable` unless that is empty."""
     event: Pattern = EventType(name) if variable is None else As(EventType(name), variable)
     if condition is True:
         return event

@@ -1,4 +1,4 @@
-"""What PyYAML reads of a text: values, and the nodes that know their places."""
+"""The values of a YAML text, and the nodes with their places, as PyYAML reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Loader: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc]  # known when it runs
-    """A loader that takes no key twice: YAML does not allow it, and PyYAML takes the last one."""
+    """A loader that refuses repeated keys, which YAML forbids and PyYAML accepts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         known: set[tuple[str, str]] = set()
@@ -27,18 +27,18 @@ class _StrictLoader(_Loader):  # type: ignore[misc]  # known when it runs
 
 
 def contents_of(text: str) -> list[Any]:
-    """The values of the documents of a text; raises what PyYAML raises."""
+    """The values of the documents of a text; raises the errors of PyYAML."""
     return list(yaml.load_all(text, _StrictLoader))
 
 
 @lru_cache(maxsize=2)
 def nodes_of(text: str) -> list[Any]:
-    """The nodes of the documents of a text; the loader in Python knows their places in characters."""
+    """The nodes of the documents of a text, from the loader in Python, which has places in characters."""
     return list(yaml.compose_all(text, yaml.SafeLoader))
 
 
 def inside(node: Any, step: str | int) -> tuple[Any, Any]:
-    """The node that names a step, and the node behind it."""
+    """The node of a key or an index, and the node of its value."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if getattr(key, "value", None) == step:

@@ -1,4 +1,4 @@
-"""Standard output: a line of JSON for each row."""
+"""Standard output: one line of JSON per row."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from estero.local.sinks.sink import Sink
 
 
 class Console(Sink):
-    """Writes lines to an open file. After a failure those of the last batch may be there twice."""
+    """Writes lines to an open file; after a failure, the lines of the last batch may appear twice."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
         self._file = file
 
     def open(self, stream: str, schema: pa.Schema) -> None:
-        """Nothing has to be made ready."""
+        """Does nothing."""
 
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
         """Writes the rows."""

@@ -1,4 +1,4 @@
-"""Files in a directory: each appears whole, and its name says up to which batch it has the rows."""
+"""Files in a directory, each of which appears complete, with the number of its last batch in its name."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from estero.local.sinks.sink import Sink
 from estero.system.private_folders import make_folder
 
 _MOST_ROWS: Final = 100_000
-"""Rows that wait at most, for the end of their batch."""
+"""The largest number of rows that wait for the end of their batch."""
 _SUFFIXES: Final = {"json": ".jsonl", "parquet": ".parquet"}
 
 
 class Files(Sink):
     """Collects rows, and writes a file when it is flushed or has many.
 
-    ``part-STREAM-NUMBER.jsonl`` has the rows of the batches behind the file before it up to that number, so
-    that nothing else has to be known about what is there.
+    ``part-STREAM-NUMBER.jsonl`` has the rows of the batches after the previous file up to that number, so the
+    names alone say which batches the directory has.
     """
 
     def __init__(self, address: Address) -> None:
@@ -36,7 +36,7 @@ class Files(Sink):
         self._rows = 0
 
     def open(self, stream: str, schema: pa.Schema) -> None:
-        """Makes the directory, and looks which batches of the stream are in it."""
+        """Creates the directory, and finds the batches of the stream in it."""
         make_folder(self._directory.absolute())
         self._stream, self._schema = stream, schema
         own = re.compile(rf"part-{re.escape(stream)}-(\d+){re.escape(_SUFFIXES[self._form])}")
@@ -44,7 +44,7 @@ class Files(Sink):
         self.delivered = max(numbers, default=-1)
 
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
-        """Collects the rows."""
+        """Collects the rows of a batch."""
         before = self._rows
         for batch in rows:
             self._waiting.append(batch)
@@ -55,7 +55,7 @@ class Files(Sink):
         return added
 
     def flush(self, number: int) -> None:
-        """Writes the rows that were collected, if there are any."""
+        """Writes the collected rows, if there are any."""
         if self._waiting:
             name = f"part-{self._stream}-{number:012}{_SUFFIXES[self._form]}"
             new = self._directory / f".{name}.new"

@@ -1,4 +1,4 @@
-"""Transactions that hold what several batches have, committed while the next batches are recognized."""
+"""Transactions with the items of several batches, committed while later batches are recognized."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 _MOST: Final = 20_000
-"""Items that wait for their transaction at most; a batch that has more is waited for."""
+"""The largest number of items that wait for their transaction; a batch that exceeds it waits, too."""
 _BETWEEN: Final = 0.003
-"""Seconds in which a broker closes a transaction; one that is begun sooner waits for 20 ms in librdkafka."""
+"""The seconds that a broker needs to close a transaction; beginning earlier costs 20 ms in librdkafka."""
 
 
 class GroupCommit(Generic[T]):
-    """Has a thread `commit` what waits, with the number of the last batch, whenever the last commit is done.
+    """A thread that commits the waiting items, with the number of the last batch, after each commit.
 
-    So a batch waits for one transaction at most before its own begins, whatever a transaction takes. Between
-    two of them lie `interval` seconds at least, unless somebody waits. What `commit` raises is raised by the
-    next `put`, `check` or `wait`; nothing is committed afterwards. Batches up to `committed` are.
+    A batch thus waits for at most one transaction before its own begins. Transactions are at least `interval`
+    seconds apart, unless `wait` is called. Errors of `commit` are raised by the next `put`, `check` or
+    `wait`, and nothing is committed afterwards. `committed` is the last committed batch.
     """
 
     def __init__(self, commit: Callable[[Sequence[T], int], None], committed: int, interval: float) -> None:
@@ -35,7 +35,7 @@ class GroupCommit(Generic[T]):
         self._thread.start()
 
     def put(self, number: int, items: Sequence[T]) -> None:
-        """Has what a batch has committed; waits where much waits already."""
+        """Adds the items of a batch; waits if many are waiting already."""
         with self._changed:
             self._changed.wait_for(lambda: self._failure or len(self._items) < _MOST)
             self.check()
@@ -55,14 +55,14 @@ class GroupCommit(Generic[T]):
             self.check()
 
     def close(self) -> None:
-        """Ends the thread behind the transaction that it is at; what waits is lost."""
+        """Ends the thread after the current transaction; waiting items are dropped."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
         self._thread.join()
 
     def check(self) -> None:
-        """Raises what a commit has raised."""
+        """Raises the error of a commit, if there was one."""
         if self._failure is not None:
             raise self._failure
 

@@ -1,4 +1,4 @@
-"""A topic of Kafka: a message of JSON for each row, in transactions that hold a batch's number, too."""
+"""A topic of Kafka: one message of JSON per row, in transactions that include the number of the batch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from estero.local.sinks.group_commit import GroupCommit
 from estero.local.sinks.sink import Sink
 
 _TIMEOUT: Final = 60.0
-"""Seconds in which a broker answers."""
+"""The seconds within which a broker has to answer."""
 _SETTINGS: Final = {"linger.ms": 0, "retry.backoff.ms": 2, "socket.nagle.disable": True}
-"""A transaction is begun as soon as the last one is closed, which is asked for again and again."""
+"""Settings with which a transaction begins as soon as the previous one is closed, by polling."""
 
 
 _LONGEST: Final = 60_000
-"""The most milliseconds between two transactions."""
+"""The largest number of milliseconds between two transactions."""
 
 
 class _Message(NamedTuple):
@@ -33,14 +33,14 @@ class _Message(NamedTuple):
 
 
 class KafkaTopic(Sink):
-    """Writes the rows of batches in transactions, with the number of the last as the offset of an own group.
+    """Writes the rows of batches in transactions, with the last batch's number as the offset of a group.
 
-    So whoever reads what is committed has each row once. A second process with the same stream makes the
-    first one fail. A transaction is committed while the next batches are recognized, and the next one holds
-    all that they have by then; with the option ``commitIntervalMs`` of the address one begins so much later
-    than the last one at least. With ``transactions=false`` rows are there as soon as the broker has them, and
-    after a failure those that were on their way may be there twice, with the same id. The option ``key``
-    names the column that is the key of messages; settings of librdkafka stand behind ``kafka.``.
+    Consumers that read committed messages thus get each row once. A second process with the same stream
+    makes the first one fail. A transaction is committed while later batches are recognized, and the next
+    one contains all their rows; the option ``commitIntervalMs`` of the address is the least time between two
+    of them. With ``transactions=false``, rows are visible as soon as the broker has them, and some may be
+    sent twice, with the same id, after a failure. The option ``key`` names the column with the keys of
+    messages; settings of librdkafka begin with ``kafka.``.
     """
 
     def __init__(self, address: Address) -> None:
@@ -56,7 +56,7 @@ class KafkaTopic(Sink):
         self._lost: list[Any] = []
 
     def open(self, stream: str, schema: pa.Schema) -> None:
-        """Ends transactions that were left open, and asks for the number of the last batch."""
+        """Aborts transactions that were left open, and reads the number of the last batch."""
         from confluent_kafka import KafkaException, Producer
 
         if self._key is not None and self._key not in schema.names:
@@ -82,7 +82,7 @@ class KafkaTopic(Sink):
             raise self._failure(error.args[0]) from error
 
     def _noted(self, group: str, servers: dict[str, Any]) -> int:
-        """The offset of the group: the number of the batch behind the last one."""
+        """The offset of the group: the number of the batch after the last one."""
         from confluent_kafka import Consumer, TopicPartition
 
         consumer: Any = Consumer({"group.id": group, "isolation.level": "read_committed", **servers})
@@ -92,7 +92,7 @@ class KafkaTopic(Sink):
         return max(int(noted.offset), 0)
 
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
-        """Sends the rows, now or with the next transaction."""
+        """Sends the rows, at once or in the next transaction."""
         messages = [message for batch in rows for message in self._messages(batch)]
         if self._commits is not None:
             self._commits.put(number, messages)
@@ -104,7 +104,7 @@ class KafkaTopic(Sink):
         return len(messages)
 
     def update(self) -> None:
-        """Finds out which batches are committed, or which the broker has."""
+        """Finds out which batches are committed, or acknowledged by the broker."""
         if self._commits is not None:
             self._commits.check()
             self.delivered = max(self.delivered, self._commits.committed)
@@ -122,7 +122,7 @@ class KafkaTopic(Sink):
             self.delivered = number
 
     def flush(self, number: int) -> None:
-        """Has all rows up to a batch committed, or taken by the broker."""
+        """Waits until all rows up to a batch are committed, or acknowledged by the broker."""
         if self._commits is not None:
             self._commits.wait()
         elif self._sent and self._producer.flush(_TIMEOUT):
@@ -131,12 +131,12 @@ class KafkaTopic(Sink):
         self.delivered = max(self.delivered, number)
 
     def close(self) -> None:
-        """Leaves what is not committed to the next process."""
+        """Closes the producer; rows that are not committed are sent again by the next process."""
         if self._commits is not None:
             self._commits.close()
 
     def _commit(self, messages: Sequence[_Message], number: int) -> None:
-        """A transaction with messages and the number of their last batch."""
+        """Commits a transaction with messages and the number of their last batch."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
@@ -164,7 +164,7 @@ class KafkaTopic(Sink):
             while True:
                 try:
                     self._producer.produce(topic, line, key, headers=headers, on_delivery=answered)
-                except BufferError:  # what waits is sent first
+                except BufferError:  # waiting rows are sent first
                     self._producer.poll(0.1)
                 else:
                     break
@@ -181,7 +181,7 @@ class KafkaTopic(Sink):
 
 
 def _interval(address: Address) -> float:
-    """The seconds between two transactions, as an address says them."""
+    """The seconds between two transactions, from an address."""
     text = address.options.get("commitIntervalMs", "0")
     if not text.isdecimal() or int(text) > _LONGEST:
         raise DataError(

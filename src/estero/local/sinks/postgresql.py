@@ -1,4 +1,4 @@
-"""A table of PostgreSQL: the rows of a batch and its number in one transaction."""
+"""A table of PostgreSQL, into which the rows of a batch and its number are written in one transaction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(hashtext('estero'))"
 
 
 class PostgresTable(Sink):
-    """Writes a batch that has rows in one transaction, which also notes its number beside the stream.
+    """Writes each batch that has rows, and its number, in one transaction.
 
-    The table is made if there is none; labels, keys and positions are ``jsonb``. User and password, where the
-    address has none, are those of PGUSER and PGPASSWORD.
+    The table is created if it does not exist; labels, keys and positions are ``jsonb``. User and password
+    default to PGUSER and PGPASSWORD.
     """
 
     def __init__(self, address: Address) -> None:
@@ -34,7 +34,7 @@ class PostgresTable(Sink):
         self._connection: Any = None
 
     def open(self, stream: str, schema: pa.Schema) -> None:
-        """Makes both tables where there are none, and asks for the number of the last batch."""
+        """Creates missing tables, and reads the number of the last batch."""
         import psycopg
         from psycopg import sql
 
@@ -79,7 +79,7 @@ class PostgresTable(Sink):
         ).format(notes)
 
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
-        """Inserts the rows, and notes the batch."""
+        """Inserts the rows and the number of a batch."""
         first = next(rows, None)
         written = 0
         if first is not None:
@@ -101,7 +101,7 @@ class PostgresTable(Sink):
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """The database's message as an error that names the table and not the password."""
+        """A context manager that turns errors of the database into errors that name the table."""
         import psycopg
 
         try:
@@ -148,7 +148,7 @@ def _sql_type(kind: pa.DataType) -> Any:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Values as psycopg takes them."""
+    """The values of a column in the types of psycopg."""
     values = shown_values(column)
     if pa.types.is_map(column.type):
         values = [None if value is None else dict(value) for value in values]
@@ -159,7 +159,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _storable(value: Any) -> Any:
-    """A value without the character NUL, which PostgreSQL has in no text."""
+    """A value without NUL characters, which PostgreSQL cannot store in texts."""
     match value:
         case str():
             return value.replace("\0", "")

@@ -1,4 +1,4 @@
-"""The contract of sinks: they are given the rows of batches with their numbers, and know which they have."""
+"""The interface of sinks: they receive the rows of numbered batches, and know which they have."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from estero.local.stopping import Stopping
 
 
 def _nothing(_name: str) -> None:
-    """What is done at a step by default."""
+    """Does nothing; the default for `reached`."""
 
 
 class Sink(ABC):
-    """Takes the rows of batches in order of their numbers.
+    """Receives the rows of batches in order of their numbers.
 
-    Rows of a batch up to `delivered` are there and stay, whole; -1 where none are, or nobody knows. A batch
-    behind that may come again, with the same rows. `stopping` ends what waits; `reached` is told of steps.
+    The batches up to `delivered` are stored completely; it is -1 if there are none or it is unknown. A later
+    batch may come again, with the same rows. `stopping` ends waiting, and `reached` is called at steps.
     """
 
     def __init__(self) -> None:
@@ -28,17 +28,17 @@ class Sink(ABC):
 
     @abstractmethod
     def open(self, stream: str, schema: pa.Schema) -> None:
-        """Gets ready for the rows of a stream, and finds out which of its batches are there."""
+        """Prepares for the rows of a stream, and finds out which of its batches are stored."""
 
     @abstractmethod
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
-        """Takes the rows of a batch; how many there are."""
+        """Writes the rows of a batch, and returns their number."""
 
     def update(self) -> None:  # noqa: B027 (most deliver at once)
-        """Finds out what was delivered meanwhile; raises `DataError` where that has failed."""
+        """Finds out which batches have been delivered meanwhile; raises `DataError` if that has failed."""
 
     def flush(self, number: int) -> None:  # noqa: B027 (most deliver at once)
-        """Has all rows up to a batch delivered."""
+        """Waits until all rows up to a batch are delivered."""
 
     def close(self) -> None:  # noqa: B027 (not all have something)
-        """Lets go of what it has open; what was not flushed is lost."""
+        """Releases resources; rows that were not flushed are lost."""

@@ -1,4 +1,4 @@
-"""A webhook: a POST for each row, repeated until it is taken."""
+"""A webhook: one POST per row, repeated until it is accepted."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from estero.local.rows import json_lines
 from estero.local.sinks.sink import Sink
 
 TRIES: Final = 8
-"""The attempts to send a row before the stream fails, with pauses of at most 25 seconds in all."""
+"""The number of attempts to send a row before the stream fails, with pauses of at most 25 seconds in all."""
 PAUSE: float = 0.2
-"""Seconds before the second try, about; each pause is twice as long as the one before."""
+"""The approximate seconds before the second attempt; each pause is twice as long as the previous one."""
 _LONGEST: Final = 15.0
 _TIMEOUT: Final = 10.0
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""What a server says that may take the same request later."""
+"""The status codes of servers that may accept the same request later."""
 
 
 class Webhook(Sink):
     """Sends rows one by one as JSON, with their id in the header ``Idempotency-Key``.
 
-    A server that is not there or busy is asked again, later each time; any other refusal is an error. After a
-    failure rows may come again, with the same id.
+    Requests to a server that is busy or unreachable are repeated after increasing pauses; any other refusal
+    is an error. After a failure, rows may be sent again with the same id.
     """
 
     def __init__(self, address: Address) -> None:
@@ -39,10 +39,10 @@ class Webhook(Sink):
         self._pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(_TIMEOUT))
 
     def open(self, stream: str, schema: pa.Schema) -> None:
-        """Nothing has to be made ready."""
+        """Does nothing."""
 
     def write(self, number: int, rows: Iterator[pa.RecordBatch]) -> int:
-        """Sends the rows; raises `DataError` where one is not taken."""
+        """Sends the rows of a batch; raises `DataError` if one is not accepted."""
         written = 0
         for batch in rows:
             ids = batch.column(ID).to_pylist() if ID in batch.schema.names else [None] * batch.num_rows
@@ -61,7 +61,7 @@ class Webhook(Sink):
         import tenacity
         import urllib3
 
-        flag: Any = self.stopping  # it has an event's methods
+        flag: Any = self.stopping  # it has the methods of an event
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(TRIES) | tenacity.stop_when_event_set(flag),
             wait=tenacity.wait_random_exponential(multiplier=PAUSE, max=_LONGEST),
@@ -86,5 +86,5 @@ class Webhook(Sink):
 
 
 def _last(state: Any) -> Any:
-    """The outcome of the last try."""
+    """The outcome of the last attempt."""
     return state.outcome.result()

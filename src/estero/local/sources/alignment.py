@@ -1,4 +1,4 @@
-"""Several partitions of a topic, read side by side: none runs ahead of the others."""
+"""Several partitions of a topic, read in parallel so that none runs ahead of the others."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class Alignment(Generic[Message]):
-    """Messages that wait until no other partition can have earlier ones, by the broker's times.
+    """Messages that wait until no other partition can have earlier ones, by the times of the broker.
 
-    `time` is that of a message. Without this, what is read of a backlog would be hours of one partition and
-    then those of the next one, whose events would be late. A partition that is read to its end holds nobody
-    back.
+    `time` returns the time of a message. Without alignment, reading a backlog would return hours of one
+    partition and then those of the next one, whose events would be late. A partition that is read to its end
+    does not delay others.
     """
 
     time: Callable[[Message], int]
@@ -28,15 +28,15 @@ class Alignment(Generic[Message]):
     _latest: dict[Partition, int] = field(default_factory=dict)
 
     def add(self, partition: Partition, message: Message) -> None:
-        """Takes the next message of a partition."""
+        """Adds the next message of a partition."""
         latest = max(self._latest.get(partition, 0), self.time(message))
-        self._latest[partition] = latest  # times in a partition may go back; offsets do not
+        self._latest[partition] = latest  # times in a partition may decrease; offsets do not
         self._waiting.setdefault(partition, deque()).append((latest, message))
 
     def take(
         self, partitions: Collection[Partition], ends: Collection[Partition], most: int
     ) -> list[Message]:
-        """The earliest messages that need not wait, in order; those in `ends` are read to their ends."""
+        """The earliest messages that need not wait, in order; partitions in `ends` are read to their ends."""
         behind = [self._latest.get(name, -1) for name in partitions if name not in ends]
         limit = min(behind, default=None)
         queues = [
@@ -48,7 +48,7 @@ class Alignment(Generic[Message]):
         return [self._waiting[name].popleft()[1] for name in names]
 
     def crowded(self, most: int) -> set[Partition]:
-        """The partitions where at least a number of messages wait."""
+        """The partitions of which at least `most` messages wait."""
         return {name for name, waiting in self._waiting.items() if len(waiting) >= most}
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Files that appear in a directory, one after the other."""
+"""Files that appear in a directory, read one after the other."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from estero.local.schemas import schema_of
 from estero.local.sources.source import Source
 
 _PAUSE: Final = 0.05
-"""Seconds between two looks at a directory."""
+"""The seconds between two listings of the directory."""
 
 
 class AppearingFiles(Source):
-    """The files of a directory or glob, in order of their times and names, then those that appear.
+    """The files of a directory or glob, in order of their times and names, then new ones.
 
-    A file has to appear whole, by a rename; names that begin with ``.`` or ``_`` are not looked at. A batch
-    ends at an event of a file, or at the file's end.
+    A file must appear complete, by a rename; names that begin with ``.`` or ``_`` are ignored. A batch ends
+    at an event of a file, or at the end of the file.
     """
 
     def __init__(self, address: Address) -> None:
@@ -41,17 +41,17 @@ class AppearingFiles(Source):
         self._rows: Rows | None = None
 
     def seek(self, offsets: Offsets | None) -> None:
-        """Goes to an event of a file."""
+        """Moves to an event of a file."""
         said = offsets or {"done": [], "file": None, "row": 0}
         self._done = set(said["done"])
         self._go_to(said["file"], int(said["row"]))
 
     def place(self) -> Offsets:
-        """The event of a file, and the files that are done."""
+        """The current event of a file, and the files that are done."""
         return {"done": sorted(self._done), "file": self._file, "row": self._row}
 
     def schema(self) -> pa.Schema | None:
-        """The columns of the file that was read last; those of lines of JSON are in the lines."""
+        """The columns of the file that was read last; lines of JSON have none."""
         return None if self._form == "json" or self._name is None else schema_of(self._name)
 
     def poll(self, most: int, seconds: float) -> Raw | None:
@@ -61,7 +61,7 @@ class AppearingFiles(Source):
         return None if self._file is None else self._from_here(most)
 
     def replay(self, after: Offsets) -> Raw:
-        """The events up to there, of one file."""
+        """The events of one file up to a place."""
         name, ended = after["file"], after["row"] is None
         if self._file != name:
             self._go_to(name)
@@ -71,7 +71,7 @@ class AppearingFiles(Source):
         return raw
 
     def _from_here(self, most: int | None) -> Raw:
-        """The next events of the file, all without a number; the file is done behind the last one."""
+        """The next `most` events of the file, or all; after its last event, the file is done."""
         name, before = str(self._file), self._row
         self._name = name
         texts: tuple[bytes, ...] = ()
@@ -114,7 +114,7 @@ class AppearingFiles(Source):
             paths = list(self._place.iterdir())
         else:
             paths = [Path(name) for name in iglob(str(self._place))]  # noqa: PTH207 (absolute patterns)
-        self._done.intersection_update(map(str, paths))  # of files that are gone nothing needs to be known
+        self._done.intersection_update(map(str, paths))  # files that are gone need not be remembered
         there = [
             (path.stat().st_mtime_ns, str(path))
             for path in paths
@@ -124,7 +124,7 @@ class AppearingFiles(Source):
 
 
 def _lines_of(name: str) -> Iterator[bytes]:
-    """The lines of a file that are not empty, decompressed."""
+    """The nonempty lines of a file, decompressed."""
     with pa.input_stream(name, compression="detect") as file:
         rest = b""
         while chunk := file.read(1 << 20):
@@ -135,7 +135,7 @@ def _lines_of(name: str) -> Iterator[bytes]:
 
 
 class Rows:
-    """The rows of a file of Parquet or CSV, from one of them on, some at a time; CSV as texts."""
+    """The rows of a Parquet or CSV file from a position on, in portions; those of CSV as texts."""
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], before: int) -> None:
         self._schema = schema
@@ -145,7 +145,7 @@ class Rows:
 
     @classmethod
     def of(cls, name: str, form: str, options: dict[str, str], before: int) -> Rows:
-        """The rows of a file behind some of them."""
+        """The rows of a file after the first `before` ones."""
         if form == "parquet":
             file = pyarrow.parquet.ParquetFile(name)
             return cls(file.schema_arrow, file.iter_batches(), before)
@@ -162,7 +162,7 @@ class Rows:
         return cls(texts.schema, iter(texts), before)
 
     def take(self, most: int | None) -> pa.Table:
-        """The next rows, all without a number; fewer at the end."""
+        """The next `most` rows, or all; fewer at the end."""
         parts, rows = [self._ahead], int(self._ahead.num_rows)
         while most is None or rows < most:
             batch = next(self._batches, None)

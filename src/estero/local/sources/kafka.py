@@ -1,4 +1,4 @@
-"""Topics of Kafka: JSON in the values of their messages."""
+"""Topics of Kafka with JSON in the values of messages."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _SETTINGS: Final = {
     "log_level": 2,
 }
 _TIMEOUT: Final = 30.0
-"""Seconds in which a broker answers."""
+"""The seconds within which a broker has to answer."""
 _SHORT: Final = 1.0
-"""Seconds in which a broker that is there answers."""
+"""The seconds within which a broker answers that is running."""
 _CROWD: Final = 50_000
-"""Messages of a partition that wait for other partitions at most; it is not read on until they come."""
+"""The largest number of messages of a partition that wait for other partitions; reading it then pauses."""
 _LOOK: Final = 30.0
-"""Seconds between two looks for new partitions."""
+"""The seconds between two checks for new partitions."""
 
 
 class KafkaTopics(Source):
-    """All partitions of some topics, read by this process alone; the checkpoint, not a group, has offsets.
+    """All partitions of some topics, read by this process alone; offsets are in the checkpoint.
 
-    Partitions are read side by side, by the times of their messages. Messages without a value are left out.
-    After a ``?`` the address may say ``startingOffsets=latest``, and settings of librdkafka behind
+    Partitions are read in parallel, in order of the times of messages. Messages without a value are skipped.
+    Options of the address are ``startingOffsets=latest`` and settings of librdkafka that begin with
     ``kafka.``.
     """
 
@@ -55,7 +55,7 @@ class KafkaTopics(Source):
         self._looked = 0.0
 
     def seek(self, offsets: Offsets | None) -> None:
-        """Goes to the offsets of partitions; to the beginning of those that are not said."""
+        """Moves to the offsets of partitions, and to the beginning of all others."""
         self._next = {_partition(name): int(offset) for name, offset in (offsets or {}).items()}
         latest = self._address.options.get("startingOffsets") == "latest" and offsets is None
         for partition in self._partitions():
@@ -68,7 +68,7 @@ class KafkaTopics(Source):
         return {f"{topic}/{number}": offset for (topic, number), offset in self._next.items()}
 
     def poll(self, most: int, seconds: float) -> Raw | None:
-        """What has arrived: it waits for a first message only."""
+        """The messages that have arrived; it waits only for the first one."""
         self._look_for_partitions()
         first = self._consumer.poll(0.0 if len(self._aligned) else seconds)
         messages = [] if first is None else [first]
@@ -107,11 +107,11 @@ class KafkaTopics(Source):
                 )
         raw = self._raw(messages)
         self._next |= wanted
-        self._assign()  # what was read ahead comes again
+        self._assign()  # messages that were read ahead come again
         return Raw(after, raw.texts, place=raw.place)
 
     def is_silent(self) -> bool:
-        """Whether all is read that the broker has, as it says now; False where it does not answer."""
+        """Whether all messages of the broker have been read; False if it does not answer."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
@@ -126,7 +126,7 @@ class KafkaTopics(Source):
         self._consumer.close()
 
     def _good(self, messages: list[Any]) -> list[Any]:
-        """The messages that are none of Kafka's own; raises `DataError` for what it complains of."""
+        """The messages that are not events of Kafka; raises `DataError` for errors among them."""
         good = [message for message in messages if message.error() is None]
         if self._at_end or len(good) < len(messages):
             for message in messages:
@@ -141,7 +141,7 @@ class KafkaTopics(Source):
         return good
 
     def _raw(self, messages: list[Any]) -> Raw:
-        """The messages that have a value, in order of partitions and offsets."""
+        """The messages with a value, in order of partitions and offsets."""
         if len(self._next) > 1:
             messages.sort(key=_order)
         for message in messages if len(self._next) > 1 else messages[-1:]:
@@ -159,7 +159,7 @@ class KafkaTopics(Source):
         return Raw(self.place(), values, place=place)
 
     def _ends(self) -> set[tuple[str, int]]:
-        """The partitions that are read to their ends, as far as is known here."""
+        """The partitions that are read to their known ends."""
         from confluent_kafka import TopicPartition
 
         ends = set(self._at_end)
@@ -171,7 +171,7 @@ class KafkaTopics(Source):
         return ends
 
     def _pause(self) -> None:
-        """Reads on of those partitions only of which few messages wait."""
+        """Pauses the partitions of which many messages wait, and resumes the others."""
         from confluent_kafka import TopicPartition
 
         crowded = self._aligned.crowded(_CROWD)
@@ -239,7 +239,7 @@ def _order(message: Any) -> tuple[str, int, int]:
 
 
 def _time(message: Any) -> int:
-    """Milliseconds, as the producer or the broker has them."""
+    """The time of a message in milliseconds, from the producer or the broker."""
     return int(message.timestamp()[1])
 
 

@@ -1,4 +1,4 @@
-"""Lines of JSON from standard input or a TCP socket, which nobody can read twice."""
+"""Lines of JSON from standard input or a TCP socket, which can be read only once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from estero.local.sources.source import Source
 
 _CHUNK: Final = 1 << 16
 LONGEST: Final = 1 << 24
-"""Bytes of the longest line: a longer one is cut, and its parts are dead letters."""
+"""The size of the longest line in bytes; a longer one is split, and its parts are dead letters."""
 
 
 class LineSource(Source):
-    """Lines as they arrive; empty ones are left out.
+    """Lines as they arrive, without empty ones.
 
-    All whole lines that were read are one batch, and a place holds the beginning of the next one: so what was
-    read is in the journal. Lost is, if the process is killed just then, what was read and not yet noted.
+    All complete lines that were read are one batch, and a place contains the beginning of the next line, so
+    the journal has everything that was read. If the process is killed, lines that were read but not yet
+    journaled are lost.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,7 +33,7 @@ class LineSource(Source):
         self._rest = b""
 
     def seek(self, offsets: Offsets | None) -> None:
-        """Counts lines from a number on."""
+        """Sets the number of the next line."""
         if offsets is not None:
             self.passed(offsets)
 
@@ -41,7 +42,7 @@ class LineSource(Source):
         return {"line": self._lines, "rest": b64encode(self._rest).decode()}
 
     def poll(self, most: int, seconds: float) -> Raw | None:
-        """The lines that are there, and somewhat more than `most` of them if they come so fast."""
+        """The lines that have arrived, and slightly more than `most` of them if they arrive quickly."""
         texts: list[bytes] = []
         self._receive(texts, seconds)
         while len(texts) < most and self._receive(texts, 0.0):
@@ -54,23 +55,23 @@ class LineSource(Source):
         return Raw(self.place(), texts, place=lambda row: f"line {first + row}")
 
     def replay(self, _after: Offsets) -> Raw:
-        """Never the way back."""
+        """Always raises `DataError`, because lines cannot be read again."""
         raise DataError(f"{self._name} cannot be read again")
 
     def keeps(self, _after: Offsets) -> bool:
-        """True: what has been sent is gone."""
+        """Always True, because lines cannot be read again."""
         return True
 
     def is_silent(self) -> bool:
-        """True: whoever writes or sends is there."""
+        """Always True, because the sender is connected."""
         return True
 
     def passed(self, after: Offsets) -> None:
-        """Counts lines that came from the journal, and has what was read behind them."""
+        """Counts the lines that came from the journal, and restores the beginning of the next one."""
         self._lines, self._rest = int(after["line"]), b64decode(after["rest"])
 
     def _receive(self, texts: list[bytes], seconds: float) -> bool:
-        """Reads a chunk, if there is one within that time; whether there was."""
+        """Reads a chunk that arrives within that time; returns whether there was one."""
         if self.ended or not self._is_ready(seconds):
             return False
         chunk = self._chunk()
@@ -84,22 +85,22 @@ class LineSource(Source):
 
     @abstractmethod
     def _is_ready(self, seconds: float) -> bool:
-        """Whether something is there within that time."""
+        """Whether data arrives within that time."""
 
     @abstractmethod
     def _chunk(self) -> bytes:
-        """What is there; nothing at the end."""
+        """The data that has arrived; empty at the end."""
 
 
 class StandardInput(LineSource):
-    """Lines of the standard input, or of another open file."""
+    """Lines of standard input, or of another open file."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         super().__init__("standard input")
         self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
 
     def _is_ready(self, seconds: float) -> bool:
-        if os.name != "posix":  # only sockets can be waited for
+        if os.name != "posix":  # select() only works with sockets
             return True
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 
@@ -108,7 +109,7 @@ class StandardInput(LineSource):
 
 
 class TcpSocket(LineSource):
-    """Lines that a server sends to whoever connects; the stream ends where it closes the connection."""
+    """Lines that a server sends to its clients; the stream ends when it closes the connection."""
 
     def __init__(self, server: str) -> None:
         super().__init__(f"tcp://{server}")
@@ -117,7 +118,7 @@ class TcpSocket(LineSource):
         self._connection: socket.socket | None = None
 
     def seek(self, offsets: Offsets | None) -> None:
-        """Connects; raises `DataError` where nobody answers."""
+        """Connects; raises `DataError` if there is no server."""
         super().seek(offsets)
         try:
             self._connection = socket.create_connection(self._address, timeout=10)

@@ -1,4 +1,4 @@
-"""The past out of files, then a stream, without a gap or a double between them."""
+"""Past events from files, then a stream, without gaps or duplicates between them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from estero.local.sources.source import Source
 
 
 class PastThenStream(Source):
-    """The events of files in order of time, then those of a stream that come behind them.
+    """The events of files in order of time, then the later events of a stream.
 
-    An event of the stream belongs to the past, and is left out, if its time and the columns of `order` are
-    not greater than those of the last event of the past, compared in turn; NULL is greater than all values.
-    Events of the past are in order of these columns, and of all others where these are equal.
+    An event of the stream belongs to the past, and is skipped, if its time and the columns of `order` are not
+    greater than those of the last event of the past, compared in turn; NULL is greater than all values. Past
+    events are in order of these columns, and then of all others.
     """
 
     def __init__(self, path: str, stream: Source, time: str, order: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ class PastThenStream(Source):
         return self._past_schema()
 
     def seek(self, offsets: Offsets | None) -> None:
-        """Goes to an event of the past, or of the stream behind it."""
+        """Moves to an event of the past, or of the stream after it."""
         said = offsets or {"past": 0, "over": False, "last": None, "stream": None}
         self._rows, self._over, self._last = said["past"], said["over"], said["last"]
         self._reader = self._ahead = None
@@ -50,7 +50,7 @@ class PastThenStream(Source):
             self._begin_stream(said["stream"])
 
     def place(self) -> Offsets:
-        """The number of events of the past, its last one, and the place in the stream."""
+        """The number of past events, the last one, and the place in the stream."""
         stream = self._stream.place() if self._over else None
         return {"past": self._rows, "over": self._over, "last": self._last, "stream": stream}
 
@@ -67,7 +67,7 @@ class PastThenStream(Source):
         return None if raw is None else self._of_stream(raw)
 
     def replay(self, after: Offsets) -> Raw:
-        """The events up to there."""
+        """The events up to a place."""
         if not after["over"]:
             return self._of_past(self._take(after["past"] - self._rows))
         if not self._over:
@@ -76,22 +76,22 @@ class PastThenStream(Source):
         return self._of_stream(self._stream.replay(after["stream"]))
 
     def passed(self, after: Offsets) -> None:
-        """Takes note of what came from the journal."""
+        """Notes events that came from the journal."""
         if not self._over:
             self._over = True
             self._begin_stream()
         self._stream.passed(after["stream"])
 
     def keeps(self, after: Offsets) -> bool:
-        """Whether the journal has to keep a batch: the past can be read again."""
+        """Whether the journal has to contain a batch; past events can be read again."""
         return bool(after["over"]) and self._stream.keeps(after["stream"])
 
     def is_silent(self) -> bool:
-        """Whether nothing comes from the stream."""
+        """Whether no events arrive from the stream."""
         return self._over and self._stream.is_silent()
 
     def close(self) -> None:
-        """Closes both."""
+        """Closes the past and the stream."""
         self._stream.close()
         if self._connection is not None:
             self._connection.close()
@@ -115,7 +115,7 @@ class PastThenStream(Source):
         return Raw(after, raw.texts, raw.table, raw.place, raw.dead, self._behind)
 
     def _behind(self, events: pa.Table) -> pa.Table:
-        """The events that are behind the last one of the past."""
+        """The events after the last one of the past."""
         if self._last is None or not events.num_rows:
             return events
         behind: Any = None
@@ -159,7 +159,7 @@ class PastThenStream(Source):
             )
 
     def _take(self, most: int) -> pa.Table:
-        """The next events of the past."""
+        """The next `most` events of the past."""
         schema = self._past_schema()
         missing = [name for name in self._keys if name not in schema.names]
         if missing:
@@ -178,7 +178,7 @@ class PastThenStream(Source):
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of the past or the stream as numbers and texts: times in nanoseconds, whichever their unit."""
+    """A column of the past or the stream as numbers and texts, with times in nanoseconds."""
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return column.cast(pa.timestamp("ns")).cast(pa.int64())
     return column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column

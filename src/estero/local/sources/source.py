@@ -1,4 +1,4 @@
-"""The contract of sources: they are asked for the next events, and know their place."""
+"""The interface of sources: they are polled for events, and know their place."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from estero.local.raw import Offsets, Raw
 class Source(ABC):
     """Events in an order that is the same when they are read again.
 
-    Nothing is read before `seek`. A source that has `ended` gives nothing any more; one that has `caught_up`
-    has given all that was there when it was asked last.
+    Nothing is read before `seek`. A source that has `ended` returns no more events; one that has `caught_up`
+    has returned all events that existed at the last poll.
     """
 
     ended: bool = False
@@ -21,37 +21,37 @@ class Source(ABC):
 
     @abstractmethod
     def seek(self, offsets: Offsets | None) -> None:
-        """Goes to a place; None is the first one."""
+        """Moves to a place; None is the first one."""
 
     @abstractmethod
     def place(self) -> Offsets:
-        """The place behind what was read, to which `seek` goes."""
+        """The place after the events read, for `seek`."""
 
     @abstractmethod
     def poll(self, most: int, seconds: float) -> Raw | None:
-        """The next events, `most` at most, which may be waited for so long; None where none came."""
+        """The next events, at most `most`, within a number of seconds; None if none arrived."""
 
     @abstractmethod
     def replay(self, after: Offsets) -> Raw:
-        """The events from here to where a poll had ended, as it said.
+        """The events from the current place to the end of an earlier poll.
 
-        Raises `DataError` where they are not there any more.
+        Raises `DataError` if they no longer exist.
         """
 
     def keeps(self, _after: Offsets) -> bool:
-        """Whether the journal has to keep the events before a place, since they cannot be read again."""
+        """Whether the journal has to contain the events before a place, because they cannot be read again."""
         return False
 
     def passed(self, after: Offsets) -> None:  # noqa: B027 (most can read again)
-        """Takes note that events up to a place, which cannot be read again, came from the journal."""
+        """Notes that events up to a place, which cannot be read again, came from the journal."""
 
     def is_silent(self) -> bool:
-        """Whether nothing comes since nothing is there, and not since nobody can look."""
+        """Whether there are no events, rather than no connection."""
         return self.caught_up
 
     def schema(self) -> pa.Schema | None:
-        """The columns of the events, where the source says them."""
+        """The columns of the events, if the source defines them."""
         return None
 
     def close(self) -> None:  # noqa: B027 (not all have something)
-        """Lets go of what it has open."""
+        """Releases resources."""

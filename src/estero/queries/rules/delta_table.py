@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 LOG = "_delta_log"
-"""The directory that makes a directory a Delta table."""
+"""The subdirectory that makes a directory a Delta table."""
 
 
 def version_of(place: str) -> int:
@@ -24,13 +24,13 @@ def version_of(place: str) -> int:
 
 
 def size_of(place: str) -> int:
-    """The bytes of all files of the newest version."""
+    """The total size of the files of the newest version, in bytes."""
     actions: Any = pa.table(_opened(place).get_add_actions())
     return sum(actions.column("size_bytes").to_pylist())
 
 
 def rows_of(place: str) -> pa.Table:
-    """The rows of the newest version, in no particular order; raises as `version_of`."""
+    """The rows of the newest version, in no particular order; raises the errors of `version_of`."""
     from deltalake.exceptions import DeltaError
 
     table = _opened(place)

@@ -14,16 +14,16 @@ from estero.queries.rules.rule_cache import RuleCache, eql_trees, key_of
 from estero.queries.rules.rule_files import FilesRead, RuleText, text_of_file
 
 _SAID: Final = {"name": "title", "rule_id": "id", "severity": "level", "risk_score": "risk", "type": "type"}
-"""The entries of a rule that are said of it, and the words for them."""
+"""The entries of a rule that become metadata, and the names of this metadata."""
 
 
 def eql_in_files(files: Iterable[Path], cache: RuleCache) -> FilesRead:
-    """The rules of some files, in order of these, by the stems of the files.
+    """The rules of some files, in the order of the files, by the stems of their names.
 
-    A file ending in ``.eql`` is the text of a query. One in ``.toml`` has it in ``[rule] query``, and beside
-    it what is said of the rule: its ``name`` is the title, its ``severity`` the level, its ``tags`` and the
-    techniques of its ``threat`` the tags. What is no query in EQL, and a query with pipes, is refused. What
-    is in the `cache` is not read again.
+    A file ending in ``.eql`` is the text of a query. A ``.toml`` file has the text in ``[rule] query`` and
+    metadata beside it: ``name`` is the title, ``severity`` the level, ``tags`` and the techniques of
+    ``threat`` are the tags. Texts that are not queries in EQL, and queries with pipes, are refused. Files in
+    the `cache` are not parsed again.
     """
     read = FilesRead()
     for file in files:
@@ -57,7 +57,7 @@ def eql_in_files(files: Iterable[Path], cache: RuleCache) -> FilesRead:
 
 
 def _of_toml(text: str) -> tuple[str, dict[str, str]]:
-    """The query of a rule in TOML and what is said of it."""
+    """The query of a rule in TOML, and its metadata."""
     import tomllib
 
     try:
@@ -75,7 +75,7 @@ def _of_toml(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _tags(rule: Mapping[str, Any]) -> Iterator[str]:
-    """The tags of a rule, and the techniques that it is about, as ``attack.t1059.001``."""
+    """The tags of a rule, including its techniques as ``attack.t1059.001``."""
     yield from (tag for tag in _listed(rule.get("tags")) if isinstance(tag, str))
     for threat in _listed(rule.get("threat")):
         for technique in _listed(threat.get("technique") if isinstance(threat, Mapping) else None):
@@ -90,7 +90,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def _free(name: str, taken: Mapping[str, object]) -> str:
-    """The name, with a number behind it where there is such a rule already."""
+    """The name, with a number appended if a rule already has it."""
     place, free = 1, name
     while free in taken:
         place += 1

@@ -1,7 +1,7 @@
-"""Rules that were read before, as data in a directory that ``ESTERO_CACHE`` names.
+"""Rules that were parsed before, as data in the directory that ``ESTERO_CACHE`` names.
 
-An entry goes by the hash of the bytes of a file, so a file that changes is read anew. What another version of
-Estero has written, or what is damaged, counts as nothing and is written anew. It is JSON: trees, no code.
+The key of an entry is the hash of a file's bytes, so a changed file is parsed again. Damaged entries and
+those of other versions of Estero are ignored and replaced. Entries are JSON: trees, and no code.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from estero.language.tree import as_data
 from estero.language.tree.as_data import TreeData, TreeWriter
 
 VARIABLE: Final = "ESTERO_CACHE"
-"""The variable of the environment with the directory; there is no cache unless it is set."""
+"""The environment variable with the directory; without it, there is no cache."""
 Entry: TypeAlias = tuple[dict[str, str], Any]
-"""What is said of a rule, and its tree."""
+"""The metadata of a rule, and its tree."""
 _MOST: Final = 1 << 15
-"""Entries of a language that are kept; where there are more, only those that were just asked for are."""
+"""The largest number of entries of a language; beyond it, only those used in this process are kept."""
 _MOST_LINES: Final = 8
-"""Lines of a language: what is new is another one, and with one more all are written as one."""
+"""The largest number of lines of a language: new entries are one more line, until all are merged into one."""
 _PACKAGES: Final = ("eql", "sigma", "syntax", "tree")
-"""The packages of `estero.language` that say how a text is read."""
+"""The packages of `estero.language` on which parsing depends."""
 
 
 @cache
 def eql_trees() -> TreeData:
-    """Trees of rules in EQL as data."""
+    """The conversion of trees of rules in EQL to data and back."""
     from estero.language.eql import tree as t
 
     conditions = (t.Constant, t.Field, t.Minus, t.Computation, t.FunctionCall, t.Compared, t.Member, t.Alike)
@@ -45,7 +45,7 @@ def eql_trees() -> TreeData:
 
 @cache
 def sigma_trees() -> TreeData:
-    """Trees of rules in Sigma as data."""
+    """The conversion of trees of rules in Sigma to data and back."""
     from estero.language.sigma import tree as t
 
     tests = (t.Text, t.Number, t.Truth, t.Missing, t.Compared, t.Searched, t.Network, t.SameAs, t.PartOfTime)
@@ -54,7 +54,7 @@ def sigma_trees() -> TreeData:
 
 
 class RuleCache:
-    """What was read of files, by the hash of their bytes; one of no file remembers nothing."""
+    """A cache of parsed files by the hash of their bytes; without a file, it is always empty."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
@@ -63,7 +63,7 @@ class RuleCache:
 
     @classmethod
     def opened(cls) -> RuleCache:
-        """The cache that the environment names; `DataError` where it names no directory that can be made."""
+        """The cache that the environment names; raises `DataError` if its directory cannot be created."""
         place = os.environ.get(VARIABLE, "")
         if not place:
             return cls(None)
@@ -78,21 +78,21 @@ class RuleCache:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything is remembered."""
+        """Whether there is a cache."""
         return self._file is not None
 
     def get(self, key: str, trees: TreeData) -> Entry | None:
-        """The texts and the tree under a key; None where there is nothing."""
+        """The metadata and the tree of a key; None if there is no entry."""
         return self._of(trees).get(key)
 
     def put(self, key: str, said: dict[str, str], tree: object, trees: TreeData) -> None:
-        """Remembers the texts and the tree of a file, if there is a cache."""
+        """Adds the metadata and the tree of a file, if there is a cache."""
         if self._file is not None:
-            with contextlib.suppress(TypeError, RecursionError):  # what is not data is read each time
+            with contextlib.suppress(TypeError, RecursionError):  # parsed again each time
                 self._of(trees).put(key, (said, tree))
 
     def save(self) -> None:
-        """Writes what is new; a cache that cannot be written is left as it is."""
+        """Writes new entries; a cache that cannot be written stays as it is."""
         changed = [known for known in self._known.values() if known.new]
         if self._file is None or not changed:
             return
@@ -110,7 +110,7 @@ class RuleCache:
 
 
 class _Known:
-    """The entries of one language: the lines that have them in the file, and those that are new."""
+    """The entries of one language: the lines of the file that contain them, and new entries."""
 
     def __init__(self, trees: TreeData, lines: list[bytes]) -> None:
         self.trees = trees
@@ -129,19 +129,19 @@ class _Known:
         self._writer = TreeWriter(trees)
 
     def get(self, key: str) -> Entry | None:
-        """The entry under a key, if there is one."""
+        """The entry of a key; None if there is none."""
         entry = self._old.get(key)
         if entry is not None:
             self._asked[key] = entry
         return entry
 
     def put(self, key: str, entry: Entry) -> None:
-        """Adds an entry; TypeError or RecursionError for a tree that is not data."""
+        """Adds an entry; raises TypeError or RecursionError for a tree that is not data."""
         self._writer.add(entry[1])
         self.new[key] = entry
 
     def written(self) -> list[bytes]:
-        """The lines with all entries, or with those that were asked for where there are too many."""
+        """The lines with all entries, or only with the used ones if there are too many."""
         entries, writer = self.new, self._writer
         if len(self._old) + len(self.new) > _MOST:
             self._lines, entries = [], self._asked | self.new
@@ -163,7 +163,7 @@ def key_of(kind: str, content: bytes) -> str:
 
 
 def _lines_of(file: Path) -> list[bytes]:
-    """The lines of the file; none where there is no file, or where another Estero has written it."""
+    """The lines of the file; none if it does not exist or another version of Estero has written it."""
     try:
         head, _, body = file.read_bytes().partition(b"\n")
     except OSError:
@@ -177,14 +177,14 @@ def _name_of(line: bytes) -> str:
 
 
 def _head(body: bytes) -> bytes:
-    """The first line: who has written the others, and their digest."""
+    """The first line: the version that has written the others, and their digest."""
     return json.dumps(
         {"reader": _reader(), "digest": hashlib.blake2b(body, digest_size=16).hexdigest()}
     ).encode()
 
 
 def _reader() -> str:
-    """A digest of all that reads rules: the sources, and pySigma."""
+    """A digest of all code that reads rules: the sources, and the version of pySigma."""
     language = Path(as_data.__file__).parents[1]
     files = sorted(
         path for name in _PACKAGES for path in (language / name).iterdir() if path.suffix in (".py", ".lark")
@@ -197,7 +197,7 @@ def _reader() -> str:
 
 
 def _version_of_pysigma() -> str:
-    """What tells its versions apart: names of the folders that installers put beside a package."""
+    """The names of the metadata directories of pySigma, which identify its version."""
     spec = find_spec("sigma")
     if spec is None or spec.origin is None:
         return ""
@@ -205,7 +205,7 @@ def _version_of_pysigma() -> str:
     named = sorted(name for name in beside if name.lower().startswith("pysigma-"))
     if named:
         return " ".join(named)
-    from importlib.metadata import PackageNotFoundError, version  # and all that reads mail, 20 ms
+    from importlib.metadata import PackageNotFoundError, version  # importing importlib.metadata takes 20 ms
 
     try:
         return version("pysigma")
@@ -214,8 +214,8 @@ def _version_of_pysigma() -> str:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Has the file be this at once: who reads it sees all of it, or what was there before."""
-    import tempfile  # 10 ms, to write alone
+    """Replaces a file atomically: readers see its new or its old content."""
+    import tempfile  # takes 10 ms, and is needed only to write
 
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".rules-")
     try:

@@ -16,7 +16,7 @@ from estero.queries.statement import raise_first
 class RuleFiles(RuleOrigin):
     """The rules in the files below a directory, with `values` for their parameters.
 
-    `changed` looks at names, times and sizes, and reads what is new.
+    `changed` compares names, times and sizes, and reads only new and changed files.
     """
 
     called = "a directory of rules"
@@ -28,9 +28,9 @@ class RuleFiles(RuleOrigin):
         self._of_files: dict[Path, dict[str, str]] = {}
 
     def changed(self) -> dict[str, str] | None:
-        """The texts of all rules, by name in order, if one is new, gone or another since the last look.
+        """The texts of all rules, by name in order; None if they are the same as at the last call.
 
-        Raises `DataError` where the directory is gone.
+        Raises `DataError` if the directory does not exist.
         """
         directory_of(self._directory)
         files = list(files_below(str(self._directory)))
@@ -46,7 +46,7 @@ class RuleFiles(RuleOrigin):
         return texts if texts != self.texts else None
 
     def _read(self, path: Path) -> None:
-        """Reads the rules of one file; what it had before stays where it has none now."""
+        """Reads the rules of one file; if it has none now, its previous rules are kept."""
         texts: dict[str, str] = {}
         try:
             read, errors = read_files(path)
@@ -63,13 +63,13 @@ class RuleFiles(RuleOrigin):
             self._of_files[path] = texts
 
     def _kept(self, path: Path) -> dict[str, str]:
-        """The rule of a file that was not looked at before, as the checkpoint has it."""
+        """The rule of a file that was not read before, from the checkpoint."""
         name = path.stem
         return {name: self.texts[name]} if name in self.texts else {}
 
 
 def directory_of(path: Path) -> Path:
-    """The directory, if it is one; raises `DataError` for anything else."""
+    """The directory; raises `DataError` if the path is not a directory."""
     if not path.is_dir():
         raise DataError("there is no directory with rules", file=str(path))
     return path

@@ -1,4 +1,4 @@
-"""Rules in files: the name of a file is its rule's, and comment lines at its top are what is said of it."""
+"""Rules in files: a rule is named after its file, and comment lines at the top are its metadata."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from estero.queries.query import Query
 
 LANGUAGES: Final = {".ceql": "ceql", ".yml": "sigma", ".yaml": "sigma", ".eql": "eql", ".toml": "eql"}
-"""The endings of files with rules, and the languages of these."""
+"""The extensions of files with rules, and their languages."""
 _ENDINGS: Final = tuple(LANGUAGES)
 EXAMPLES: Final = ".test.yml"
-"""The ending of a file with examples of the rules in the file beside it (`estero.testing.check_rules`)."""
+"""The extension of a file with examples for the rules of another one (`estero.testing.check_rules`)."""
 _SAID: Final = re.compile(r"--\s*([A-Za-z_][\w-]*)\s*:\s*(.*?)\s*$")
 _TECHNIQUE: Final = re.compile(r"\battack\.(t\d+(?:\.\d+)?)", re.IGNORECASE)
 _MOST: Final = 1 << 20
-"""The most bytes of a file with a rule."""
+"""The largest size of a file with a rule, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """The text of a rule, the file that it is from, and what its comment lines say: ``-- title: …``."""
+    """The text of a rule, its file, and the metadata of its comment lines: ``-- title: …``."""
 
     text: str
     file: Path | None = None
@@ -40,7 +40,7 @@ class RuleText:
 
     @property
     def said(self) -> dict[str, str]:
-        """All of it: with the file, and with ``techniques``, those of ATT&CK among the tags."""
+        """All metadata, with the file, and ``techniques``, the ATT&CK techniques among the tags."""
         said = dict(self.metadata)
         if self.file is not None:
             said.setdefault("file", str(self.file))
@@ -52,7 +52,7 @@ class RuleText:
 
 @dataclass(frozen=True)
 class FilesRead:
-    """The rules of files, what is said of them, and the errors of those that cannot be run, by name."""
+    """The rules of files, their metadata, and the errors of those that cannot be run, by name."""
 
     rules: dict[str, Query] = field(default_factory=dict)
     texts: dict[str, RuleText] = field(default_factory=dict)
@@ -60,10 +60,10 @@ class FilesRead:
 
 
 def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
-    """The files with rules among some files and directories, in order of their paths, each once.
+    """The files with rules among files and directories, in order of their paths, without duplicates.
 
-    A directory stands for all files in it and below it whose endings are in `LANGUAGES`. Raises `DataError`
-    for a directory without rules, and for a path where nothing is.
+    A directory stands for all files in it and below whose extensions are in `LANGUAGES`. Raises `DataError`
+    for a directory without rules, and for a path that does not exist.
     """
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
     files = [path for name in given for path in _files(Path(fspath(name)))]
@@ -73,7 +73,7 @@ def files_of_rules(paths: str | PathLike[str] | Sequence[str | PathLike[str]]) -
 def files_below(directory: str) -> Iterator[Path]:
     """The files with rules in a directory and below it, in order of their paths.
 
-    What may not be looked into counts as empty.
+    Directories that cannot be read count as empty.
     """
     with suppress(PermissionError), os.scandir(directory) as entries:
         for entry in sorted(entries, key=attrgetter("name")):
@@ -81,14 +81,14 @@ def files_below(directory: str) -> Iterator[Path]:
                 yield from files_below(entry.path)
             elif entry.name.endswith(_ENDINGS) and not entry.name.endswith(EXAMPLES) and entry.is_file():
                 path = Path(entry.path)
-                if path.suffix:  # a name such as ".eql" is not an ending
+                if path.suffix:  # a name such as ".eql" has no extension
                     yield path
 
 
 def rules_in_files(files: Iterable[Path]) -> dict[str, RuleText]:
-    """The texts of the rules in CEQL of some files, by name, in order of the files.
+    """The texts of the rules in CEQL of some files, by name, in the order of the files.
 
-    Raises `DataError` for a file that is not UTF-8 or larger than a megabyte, and for two files of one name.
+    Raises `DataError` for a file that is not UTF-8 or larger than a megabyte, and for files of equal names.
     """
     rules: dict[str, RuleText] = {}
     for file in files:
@@ -103,7 +103,7 @@ def rules_in_files(files: Iterable[Path]) -> dict[str, RuleText]:
 
 
 def text_of_file(file: Path) -> str:
-    """The text of one file; raises `DataError` if it is not a text, and OSError if it cannot be read."""
+    """The text of a file; raises `DataError` if it is not a text, and OSError if it cannot be read."""
     with open(file, "rb", buffering=0) as opened:  # noqa: PTH123 (Path.open takes twice as long)
         if os.fstat(opened.fileno()).st_size > _MOST:
             raise DataError(f"{file} is larger than a megabyte, which no rule is")
@@ -115,7 +115,7 @@ def text_of_file(file: Path) -> str:
 
 
 def language_of(file: Path) -> str:
-    """The language of the rules in a file, as its ending says; any other ending is of CEQL."""
+    """The language of the rules in a file, by its extension; CEQL for unknown extensions."""
     return LANGUAGES.get(file.suffix, "ceql")
 
 
@@ -132,7 +132,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _metadata(text: str) -> Iterator[tuple[str, str]]:
-    """What the comment lines at the top of a text say."""
+    """The metadata in the comment lines at the top of a text."""
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("--"):
             return

@@ -1,4 +1,4 @@
-"""Where rules come from that may change while a stream runs: texts that count, and those that are refused."""
+"""The origin of rules that may change while a stream runs: the texts in use, and refused ones."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ _log: Final = logging.getLogger("estero.live")
 
 
 class RuleOrigin(ABC):
-    """The rules of one place as they are at moments, with `values` for their parameters.
+    """The rules of one place, which may change, with `values` for their parameters.
 
-    What is no rule is refused by its name in the log, once for each state of it; the rule that it was before
-    counts on.
+    Invalid rules are logged as errors with their names, once for each change; the previous version of such a
+    rule stays in use.
     """
 
     called: str
-    """What it is, as checkpoints and errors say it."""
+    """The name of the kind of place, for checkpoints and errors."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self._values = values
         self._why = ""
         self._queries: dict[str, tuple[str, Query]] = {}
         self.texts: dict[str, str] = {}
-        """The texts that count, by name, as whoever looks sets them."""
+        """The texts in use, by name; the caller sets them."""
         self.metadata: Mapping[str, Mapping[str, str]] = {}
-        """What is said of the rules, as far as they were read; another mapping after each reading."""
+        """The metadata of the rules read so far; a new mapping after each reading."""
 
     @abstractmethod
     def changed(self) -> dict[str, str] | None:
-        """The texts of all rules, by name in order, if one is new, gone or another since the last look.
+        """The texts of all rules, by name in order; None if they are the same as at the last call.
 
-        Raises `DataError` where nothing can be read now.
+        Raises `DataError` if the place cannot be read.
         """
 
     def look(self, otherwise: dict[str, str] | None = None) -> dict[str, str] | None:
-        """As `changed`; where nothing can be read, the log says so once, and all stays `otherwise`."""
+        """The result of `changed`, or `otherwise` if the place cannot be read, which is logged once."""
         try:
             texts = self.changed()
         except (EsteroError, OSError) as error:
@@ -63,22 +63,22 @@ class RuleOrigin(ABC):
         return self.know(name, text, query_of_text(name, text))
 
     def know(self, name: str, text: str, query: Query) -> Query:
-        """Notes the query of a text, which it returns with values for its parameters."""
+        """Caches the query of a text, and returns it with values for its parameters."""
         own = {key: value for key, value in self._values.items() if key in query.parameters}
         bound = query.bind(own) if own else query
         self._queries[name] = text, bound
         return bound
 
     def refuse(self, name: str, error: Exception) -> None:
-        """Says in the log that a rule does not count."""
+        """Logs that a rule is refused."""
         _log.error("the rule %s is refused: %s", name, error, extra={"rule": name, "error": str(error)})
 
 
 def put_rule(recognizer: RuleSetRecognizer, name: str, query: Query) -> None:
-    """Puts a rule in, in the place of one that has its name; it begins with a replay of what is kept.
+    """Adds or replaces a rule, which begins with a replay of the events kept.
 
-    Where that is not enough for it, it begins with the next event, as the log says. Raises `QueryError` for
-    a rule that is wrong or does not fit the events.
+    If these do not reach back far enough, it begins with the next event, which is logged. Raises `QueryError`
+    for a rule that is wrong or does not fit the events.
     """
     put = recognizer.replace if name in recognizer.names else recognizer.add
     if not recognizer.keeps_events:

@@ -227,7 +227,7 @@ class RuleSet:
         return RuleAnswers(run, self.columns(metadata))
 
     def columns(self, words: str | Sequence[str], *, encoded: bool = True) -> RuleColumns:
-        """The columns for some metadata of the rules; raises ValueError for a word that no rule has."""
+        """The columns for some metadata of the rules; raises ValueError for names that no rule has."""
         from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns, words_of
 
         if not words:
@@ -238,7 +238,7 @@ class RuleSet:
     def _fitting(self, plan: Callable[[str, Query], Plan], schema: Schema) -> dict[str, Plan]:
         """The plans of the rules for events of a schema.
 
-        Those of Elastic's files that do not fit are warned of, and rules that name fields which events lack.
+        Warns of rules from Elastic's files that do not fit, and of rules with fields that the events lack.
         """
         plans: dict[str, Plan] = {}
         unfit: list[str] = []
@@ -335,7 +335,7 @@ class RuleSet:
         if scan.is_of_spark:
             checks = {name: rule.check(scan) for name, rule in self._rules.items()}
         else:
-            source = opened(scan)  # once for all rules
+            source = opened(scan)  # opened once for all rules
             checks = {name: rule.errors_for(source, scan.layout) for name, rule in self._rules.items()}
         return {name: errors for name, errors in checks.items() if errors}
 
@@ -350,7 +350,7 @@ class RuleSet:
         types: Sequence[str] = (),
         csv_options: Mapping[str, object] | None = None,
     ) -> RulesExplanation:
-        """The plan of the set: how often events are read, what rules share, and how each is recognized."""
+        """The plan of the set: the passes over the events, and which rules share an automaton."""
         from estero.queries.candidates import UNKNOWN
         from estero.queries.rules.explanation import RulesExplanation
 
@@ -383,7 +383,7 @@ class RuleSet:
 
     @property
     def only_type(self) -> str:
-        """The type of all events where no column holds it: what FROM says if all rules say the same."""
+        """The type of all events if no column has it: that of FROM if all rules agree."""
         asked = ((name, rule.statement.streams) for name, rule in self._rules.items())
         streams = {streams[0]: name for name, streams in asked if streams}
         return next(iter(streams)) if len(streams) == 1 else "Event"
@@ -436,14 +436,14 @@ def rules(rules: Named | Paths, *, sigma: Mapping[str, object] | None = None) ->
 
 
 def warn_of_notes(notes: Mapping[str, Sequence[str]]) -> None:
-    """Warns of what rules ask for that the events do not have, by the names of the rules."""
+    """Warns of fields that rules use and events lack, with the names of the rules."""
     if notes:
         shown = some([f"{name}: {', '.join(said)}" for name, said in notes.items()], most=3, word="and")
         warn(f"{len(notes)} rule{'s' * (len(notes) > 1)} cannot hold in full: {shown}")
 
 
 def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple[RuleSet, list[QueryError]]:
-    """The rules of files that are right, as a set, and the errors of those in CEQL that are not."""
+    """The valid rules of files, as a set, and the errors of the others in CEQL."""
     files: dict[str, list[Path]] = {language: [] for language in LANGUAGES.values()}
     for file in files_of_rules(paths):
         files[language_of(file)].append(file)
@@ -452,7 +452,7 @@ def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple
         of_sigma = sigma_in_files(files["sigma"], sigma, cache)
         of_elastic = FilesRead()
         if files["eql"]:
-            from estero.queries.rules.eql_files import eql_in_files  # and all of EQL
+            from estero.queries.rules.eql_files import eql_in_files  # which imports all of EQL
 
             of_elastic = eql_in_files(files["eql"], cache)
         cache.save()
@@ -473,7 +473,7 @@ def read_files(paths: Paths, sigma: Mapping[str, object] | None = None) -> tuple
 def read_rules(
     rules: Mapping[str, Query | str], texts: Mapping[str, RuleText]
 ) -> tuple[RuleSet, list[QueryError]]:
-    """The rules that are right, as a set, and the errors of the others, which name their rules."""
+    """The valid rules, as a set, and the errors of the others, which name their rules."""
     read: dict[str, Query] = {}
     errors: list[QueryError] = []
     with without_collection():
@@ -508,7 +508,7 @@ def planned(name: str, query: Query, source: Source, layout: EventLayout) -> Pla
 
 
 class _Naming:
-    """Makes errors that are raised inside it name the rule."""
+    """A context manager that makes errors name the rule."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -16,6 +16,7 @@ import pyarrow.parquet
 
 from estero.arguments import checked
 from estero.errors import DataError, EsteroError, QueryError
+from estero.language.tree.names import some
 from estero.queries.query import Query
 from estero.queries.rules import delta_table
 from estero.queries.rules.rule_directory import RuleFiles, directory_of
@@ -26,12 +27,12 @@ from estero.queries.rules.rule_texts import LANGUAGES, query_of_text
 from estero.queries.statement import raise_first
 
 NAME, QUERY, LANGUAGE = "name", "query", "language"
-"""The columns of a table of rules; the last one may be missing."""
+"""The columns of a table of rules; ``language`` is optional."""
 _OF_CATALOG: Final = re.compile(r"\w+(?:\.\w+){0,2}")
 _LOGS: Final = {"_spark_metadata": "Spark's file sink", "metadata": "Iceberg"}
-"""Directories that say of a table that not all of its files count, and that are not read."""
+"""The subdirectories of tables not all of whose files are valid, which are not supported."""
 _MOST: Final = 1 << 26
-"""The most bytes of the files of a table of rules."""
+"""The largest total size of the files of a table of rules, in bytes."""
 Stamps = tuple[tuple[str, int, int], ...]
 
 
@@ -43,13 +44,13 @@ class RuleTable:
 
     @property
     def in_catalog(self) -> bool:
-        """Whether it is the name of a table, which only Spark can find."""
+        """Whether it is the name of a table in Spark's catalog."""
         return _OF_CATALOG.fullmatch(self.place) is not None and not self.place.endswith(".parquet")
 
     def rules(self) -> RuleSet:
-        """The rules as the table has them now, in the order of its rows.
+        """The current rules of the table, in the order of its rows.
 
-        Raises `QueryError` with all errors of all rules, each with its name, and `DataError` where the table
+        Raises `QueryError` with all errors of all rules, each with its name, and `DataError` if the table
         cannot be read.
         """
         read: dict[str, Query] = {}
@@ -61,7 +62,7 @@ class RuleTable:
                 raise _twice(name, self)
             texts[name] = RuleText(row[QUERY] or "", metadata=_said(row))
             try:
-                read[name] = query_of_text(name, _text_of(row))
+                read[name] = query_of_text(name, _text_of(row, self))
             except QueryError as error:
                 errors += [error, *error.others]
                 error.others = ()
@@ -74,16 +75,16 @@ class RuleTable:
 
 @checked
 def rule_table(table: str | PathLike[str]) -> RuleTable:
-    """A table with a rule in each row (columns ``name`` and ``query``), taken wherever a set of rules is.
+    """A table with one rule per row (columns ``name`` and ``query``), accepted wherever a set of rules is.
 
-    `table` is a Parquet file or a directory of Parquet files or of a Delta table, local or at an address that
-    Arrow knows (``s3://…``), or the name of a table of Parquet or Delta in Spark's catalog (``rules``,
-    ``catalog.db.rules``). A text of words and dots that does not end in ``.parquet`` is a name, a ``Path``
-    never is. A column ``language`` may say ``ceql`` (the default, also for NULL), ``eql`` or ``sigma``;
-    further columns, such as ``title`` or ``level``, become metadata of the rules.
+    `table` is a Parquet file, a directory of Parquet files, or a Delta table, local or at an address that
+    Arrow supports (``s3://…``), or the name of a Parquet or Delta table in Spark's catalog (``rules``,
+    ``catalog.db.rules``). A text of words and dots that does not end in ``.parquet`` is a name; a ``Path``
+    never is. An optional column ``language`` contains ``ceql`` (the default, also for NULL), ``eql`` or
+    ``sigma``; further columns, such as ``title`` or ``level``, become metadata of the rules.
 
-    On a stream (`estero.spark.recognize`, `estero.live`) the rows may change while it runs; `RuleTable.rules`
-    has them as they are now.
+    On a stream (`estero.spark.recognize`, `estero.live`), the rows may change while it runs;
+    `RuleTable.rules` returns the current ones.
     """
     place = fspath(table)
     if isinstance(table, PathLike) and _OF_CATALOG.fullmatch(place):
@@ -92,10 +93,10 @@ def rule_table(table: str | PathLike[str]) -> RuleTable:
 
 
 class RuleRows(RuleOrigin):
-    """The rules in a table of Parquet or Delta, with `values` for their parameters.
+    """The rules in a Parquet or Delta table, with `values` for their parameters.
 
-    `changed` looks at names, times and sizes of the files, or at the version of a Delta table, and reads all
-    of them where one has changed.
+    `changed` compares names, times and sizes of the files, or the version of a Delta table, and reads all of
+    them if one has changed.
     """
 
     called = "a table of rules"
@@ -106,9 +107,9 @@ class RuleRows(RuleOrigin):
         self._seen: Stamps | None = None
 
     def changed(self) -> dict[str, str] | None:
-        """The texts of all rules, by name in order, if one is new, gone or another since the last look.
+        """The texts of all rules, by name in order; None if they are the same as at the last call.
 
-        A table is looked at by its files; raises `DataError` where it cannot be read.
+        Raises `DataError` if the table cannot be read.
         """
         stamps = _stamps(self._table)
         if stamps == self._seen:
@@ -122,7 +123,7 @@ class RuleRows(RuleOrigin):
             try:
                 if name in texts:
                     raise _twice(name, self._table)
-                text = _text_of(row)
+                text = _text_of(row, self._table)
                 self.know(name, text, query_of_text(name, text))
                 texts[name] = text
             except (EsteroError, ValueError) as error:
@@ -135,9 +136,9 @@ class RuleRows(RuleOrigin):
 
 
 def origin_of(place: Path | RuleTable, values: Mapping[str, object] | None = None) -> RuleOrigin:
-    """The rules in a directory or a table, as they are at moments, with `values` for their parameters.
+    """The rules in a directory or a table, which may change, with `values` for their parameters.
 
-    Raises `DataError` where there is no directory, and no table.
+    Raises `DataError` if the directory or the table does not exist.
     """
     known = dict(values or {})
     if isinstance(place, RuleTable):
@@ -150,19 +151,25 @@ def _twice(name: str, table: RuleTable) -> DataError:
     return DataError(f"two rows have the rule {name!r}", file=table.place, hint="leave one of them out")
 
 
-def _text_of(row: Mapping[str, str | None]) -> str:
+def _text_of(row: Mapping[str, str | None], table: RuleTable) -> str:
     language, query = row.get(LANGUAGE) or "ceql", row[QUERY]
     if language.lower() not in LANGUAGES:
-        raise DataError(f"there are rules in {', '.join(LANGUAGES)}, not in {language!r}")
+        raise DataError(
+            f"the rule {row[NAME]!r} is in an unknown language, {language!r}",
+            file=table.place,
+            hint=f"languages of rules are {some(LANGUAGES, word='and')}",
+        )
     if query is None:
         raise DataError(
-            f"the rule {row[NAME]!r} has no query: it is NULL", hint="write its text, or delete the row"
+            f"the rule {row[NAME]!r} has no query: it is NULL",
+            file=table.place,
+            hint="write its text, or delete the row",
         )
     return LANGUAGES[language.lower()] + query
 
 
 def _said(row: Mapping[str, str | None]) -> Mapping[str, str]:
-    """What the further columns say of a rule."""
+    """The metadata of a rule: its further columns."""
     return {
         word: value
         for word, value in row.items()
@@ -171,9 +178,9 @@ def _said(row: Mapping[str, str | None]) -> Mapping[str, str]:
 
 
 def _stamps(table: RuleTable) -> Stamps:
-    """The paths, times and sizes of the files of a table; for a Delta table its version in place of a time.
+    """The paths, times and sizes of the files of a table; for a Delta table, the version instead of a time.
 
-    Raises `DataError` if there are no files, and if they do not say which of them count.
+    Raises `DataError` if there are no files, and for formats whose files are not all valid.
     """
     system, path = _file_system(table)
     info = system.get_file_info(path)
@@ -231,7 +238,7 @@ def _rows(table: RuleTable, stamps: Stamps) -> Iterator[dict[str, str | None]]:
 
 
 def _texts(read: pa.Table, place: str, *, by_name: bool = False) -> list[dict[str, str | None]]:
-    """The rows of a table of rules, in which all plain values are texts."""
+    """The rows of a table of rules, with all plain values as texts."""
     for column in (NAME, QUERY):
         if column not in read.column_names:
             raise DataError(
@@ -261,7 +268,7 @@ def _file_system(table: RuleTable) -> tuple[pyarrow.fs.FileSystem, str]:
             f"{table.place} is the name of a table in the catalog of Spark",
             hint=f"say its path, or rule_table(Path({table.place!r})) for a file here",
         )
-    if table.place.startswith("file:/"):  # as Hadoop writes it, with one slash or three
+    if table.place.startswith("file:/"):  # Hadoop writes such addresses with one slash or three
         return pyarrow.fs.LocalFileSystem(), unquote(urlsplit(table.place).path)
     if "://" not in table.place:
         return pyarrow.fs.LocalFileSystem(), str(Path(table.place).absolute())
@@ -276,5 +283,5 @@ def _address(table: RuleTable) -> str:
 
 
 def _is_hidden(path: str) -> bool:
-    """Whether Spark would not read a file either: where a part of its path begins so."""
+    """Whether Spark ignores a file because a part of its path begins with ``_`` or ``.``."""
     return any(part.startswith(("_", ".")) for part in path.split("/"))

@@ -1,4 +1,4 @@
-"""The texts by which rules are kept that may change while a stream runs, and what is told by them."""
+"""The texts by which changing rules are stored, and the version of a set of rules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from estero.queries.rules.rule_set import RuleSet, read_rule
 from estero.queries.texts import eql
 
 CEQL, EQL, SIGMA = "", "eql\n", "sigma\n"
-"""What the texts of rules begin with, by their language."""
+"""The prefixes of the texts of rules, by language."""
 LANGUAGES: Final = {"ceql": CEQL, "eql": EQL, "sigma": SIGMA}
 
 
 def query_of_text(name: str, text: str) -> Query:
-    """The query of a text that was kept."""
+    """The query of a stored text."""
     if text.startswith(EQL):
         return eql(text.removeprefix(EQL))
     if text.startswith(SIGMA):
@@ -37,7 +37,7 @@ def version_of(texts: Mapping[str, str]) -> str:
 
 
 def texts_of(rules: RuleSet | Query) -> dict[str, str]:
-    """The texts by which the version of rules is told that do not change."""
+    """The texts of rules that do not change, for their version."""
     if isinstance(rules, Query):
         return {"": str(rules)}
     return {name: str(rules[name]) for name in rules}

@@ -1,4 +1,4 @@
-"""Files with rules in Sigma: the rules that can be run, and the others with the reason."""
+"""Files with rules in Sigma: the rules that can be run, and the reasons why others cannot."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 
 def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cache: RuleCache) -> FilesRead:
-    """The rules of some files, in order of these; a file may have several documents.
+    """The rules of some files, in the order of the files; a file may have several documents.
 
-    `options` are arguments of `estero.sigma`; a rule whose log source nothing tells is refused unless they
-    say ``logsource=False``. The name of a rule is its ``name``, else its ``id``, else the stem of the file.
-    Rules that a correlation refers to are no rules of their own, unless it has ``generate: true``. What is in
-    the `cache` is not read again.
+    - `options`: arguments of `estero.sigma`; a rule with an unknown log source is refused unless they have
+      ``logsource=False``.
+    - `cache`: the cache of parsed files.
+
+    A rule is named by its ``name``, else its ``id``, else the stem of the file. Rules to which a correlation
+    refers are not rules of their own unless it has ``generate: true``.
 
     Raises `MissingPackage` without pySigma, and `DataError` for options that cannot be read.
     """
@@ -85,7 +87,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
 
 
 def _options_of(given: Mapping[str, Any], cache: RuleCache) -> SigmaOptions:
-    """The options that arguments of `estero.sigma` say for files; raises TypeError for others."""
+    """The options for files from arguments of `estero.sigma`; raises TypeError for other arguments."""
     from estero.queries.sigma_rules import options_of
 
     unknown = set(given) - {"fields", "pipeline", "placeholders", "logsource"}
@@ -96,7 +98,7 @@ def _options_of(given: Mapping[str, Any], cache: RuleCache) -> SigmaOptions:
 
 
 def _sources_in(cache: RuleCache) -> KnownSources | None:
-    """What is known of log sources, without pySigma where it was read before; None without a cache."""
+    """The known log sources, without pySigma if they are cached; None without a cache."""
     if not cache.is_on:
         return None
     from estero.language.sigma.log_sources import KnownSources, known_sources
@@ -113,7 +115,7 @@ def _sources_in(cache: RuleCache) -> KnownSources | None:
 
 
 def _remember(rule: SigmaRule, key: str, cache: RuleCache) -> None:
-    """Puts a rule into the cache, or why it cannot be read; nothing that refers to rules of other files."""
+    """Caches a rule, or the reason why it cannot be read, but nothing that refers to rules of other files."""
     from estero.language.sigma.tree import Refusal
 
     if not {"correlation", "filter"}.isdisjoint(rule.document.content):
@@ -134,7 +136,7 @@ def _refuse(
 
 
 def _free(name: str, read: FilesRead) -> str:
-    """The name, with a number behind it where there is such a rule already."""
+    """The name, with a number appended if a rule already has it."""
     place, free = 1, name
     while free in read.texts:
         place += 1

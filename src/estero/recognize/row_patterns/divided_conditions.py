@@ -22,14 +22,15 @@ class Conditions:
         """The one of three strategies that finds the matches, and its cost."""
         if not self.far:
             return (
-                "linear: a pass backwards marks what can still match, a pass forwards takes what is preferred"
+                "linear: a backward pass marks the possible matches, and a forward pass takes the preferred"
             )
         if remembers_pairs(self.far.values()):
-            return "a search that remembers which states failed at which rows: rows × states for each start"
+            return (
+                "backtracking that remembers the states that failed at each row: rows × states for each start"
+            )
         return (
-            "a search that gives rows back, because DEFINE looks at the match so far: it remembers "
-            "what failed, and "
-            f"ends with an error after {MOST_STEPS:,} steps from one start"
+            "backtracking that remembers what failed, because DEFINE refers to the match so far; "
+            f"it ends with an error after {MOST_STEPS:,} steps from one start"
         )
 
 

@@ -1,4 +1,4 @@
-"""Events classified for all rules → which rules of a group want each of them, and with which bits."""
+"""From events classified for all rules to the rules of a group that they concern, with the bits of each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from estero.classify.column_names import WORD
 from estero.plan.plan import Plan
 
 _ROWS: Final = 1 << 14
-"""Rows whose bits are told apart at once."""
+"""The largest number of rows whose bits are processed at once."""
 _NO_NUMBERS: Final = np.empty(0, np.int64)
 
 
 class Pairs(NamedTuple):
-    """Events and rules that want them, each once: rows ascend, and rules at one row; all are int64[pairs]."""
+    """Pairs of an event and a rule that it concerns, ordered by row and then rule; int64[pairs] each."""
 
     rows: NDArray[np.int64]
     rules: NDArray[np.int64]
@@ -26,10 +26,11 @@ class Pairs(NamedTuple):
 
 
 class AskedBits:
-    """The conditions of some rules, by the bits that they have among all conditions.
+    """The conditions of some rules, by their bits among all conditions.
 
-    `plans` are the rules' plans by their places in the group, `places` those of all conditions, and `since`
-    says of rules by their places which eras they see.
+    - `plans`: the plans of the rules, by their places in the group.
+    - `places`: the places of all conditions.
+    - `since`: the first era that each rule sees, by its place.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class AskedBits:
         self._since[list(since)] = list(since.values())
 
     def pairs(self, words: Sequence[NDArray[np.int64]], eras: NDArray[np.int64] | None = None) -> Pairs:
-        """The pairs of events with these words of bits, int64[rows]; `eras` are those in which they came."""
+        """The pairs of events with these words of bits, int64[rows]; `eras` are the eras of the events."""
         parts = [
             self._of_word(words[word] & mask, word, first)
             for word, mask in self._masks.items()
@@ -66,7 +67,7 @@ class AskedBits:
         return self._together(rows, asked)
 
     def _of_word(self, word: NDArray[np.int64], number: int, first: int) -> tuple[NDArray[np.int64], ...]:
-        """Rows from `first` on, and for each what is asked there, by its place in the table."""
+        """The rows from `first` on that concern some rule, with the place of their bits in the table."""
         rows = first + np.flatnonzero(word[first : first + _ROWS])
         if not rows.size:
             return _NO_NUMBERS, _NO_NUMBERS
@@ -78,7 +79,7 @@ class AskedBits:
         return np.repeat(rows[which], sizes), np.repeat(begin, sizes) + np.arange(sizes.sum()) - before
 
     def _together(self, rows: NDArray[np.int64], asked: NDArray[np.int64]) -> Pairs:
-        """What is asked of one row by one rule as one pair."""
+        """The pairs with the bits of each pair of a row and a rule combined."""
         if not rows.size:
             return Pairs(_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
         keys = rows * self._number + self._rules[asked]

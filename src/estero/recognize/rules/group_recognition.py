@@ -1,4 +1,4 @@
-"""The recognition of a group of rules, and what each of them reads of events that are classified for all."""
+"""The recognition of a group of rules, and the part of classified events that each rule reads."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ from estero.recognize.rules.group_rules import GroupRules
 from estero.recognize.rules.groups import RULE, RuleGroup
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number that spreads the places of rules over the words of keys."""
+"""An odd number that distributes the places of rules over the words of keys."""
 
 
 class RuleCounts(NamedTuple):
-    """How many complex events end for some rules, by name, and exact numbers."""
+    """The names of some rules, and the exact numbers of their complex events."""
 
     names: list[str]
     numbers: list[int]
 
 
 class GroupRecognition:
-    """One recognition for a group of rules, whose events are classified for `everything`.
+    """The recognition of a group of rules, whose events are classified for `everything`.
 
-    `time` is the type in which times are shown, None for no time. Where conditions are `dispatched`, by
-    their places there, of which there may be more later, `everything` says only the types of events.
-    `since` and `untold` are those of `GroupRules`; without them all rules are there from the beginning. With
-    `state`, from `Recognition.snapshot`, it goes on from there; raises ValueError where events in it are of
-    no rule.
+    - `time`: the type in which times are shown; None if there is no time.
+    - `dispatched`: the places of dispatched conditions, to which more may be added; `everything` then only
+      classifies the types of events.
+    - `since`, `untold`: see `GroupRules`; without them, all rules exist from the beginning.
+    - `state`: the result of `Recognition.snapshot`, from which the recognition resumes.
+
+    Raises ValueError if the state has events of unknown rules.
     """
 
     def __init__(  # noqa: PLR0913 (what a state has of a group)
@@ -89,12 +91,12 @@ class GroupRecognition:
 
     @property
     def group(self) -> RuleGroup:
-        """Its rules by their places, also those that are left out."""
+        """The rules by their places, including those that are left out."""
         return self.rules.group
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the rules, by their places in the group; some may be left out."""
+        """The names of the rules, by their places in the group, including those that are left out."""
         return self.group.names
 
     @property
@@ -103,7 +105,7 @@ class GroupRecognition:
         return self.rules.plans
 
     def is_like(self, other: GroupRecognition) -> bool:
-        """Whether rules of another group could be rules of this one."""
+        """Whether the rules of another group could be added to this one."""
         shape = self.group.shape
         same = shape is not None and shape == other.group.shape
         return same and self.is_dispatched == other.is_dispatched
@@ -114,7 +116,7 @@ class GroupRecognition:
         return self._dispatched is not None
 
     def reads(self, everything: Classification, events: pa.Schema) -> None:
-        """Events are classified for `everything` from now on."""
+        """Sets the classification of the events that are pushed from now on."""
         plans = {place: self.group.plans[place] for place in self.rules.since}
         if self.group.shape is None and not self.is_dispatched:
             ((place, since),) = self.rules.since.items()
@@ -132,15 +134,15 @@ class GroupRecognition:
         self._words = numbered(BITS, events.names)
 
     def add(self, name: str, plan: Plan, since: int, *, told: bool = True) -> None:
-        """Adds a rule of the same shape, which sees the events since an era; `reads` is called next.
+        """Adds a rule of the same shape, which sees the events from an era on; call `reads` next.
 
-        It gets the place of one that was left out, if nothing is left of that. Unless it is `told`, what it
-        gives is kept to itself until `tell`.
+        It takes the place of a removed rule of which nothing is left, if there is one. Unless it is `told`,
+        its answers are withheld until `tell` is called.
         """
         self.rules = self.rules.added(self._free_place(), name, plan, since, told=told)
 
     def _free_place(self) -> int:
-        """The first place without a rule of which no event is kept; else the one behind the last."""
+        """The first place of a removed rule of which no event is left, else the one after the last."""
         store, left_out = self.recognition.store, self.rules.left_out
         if left_out and self.recognition.remembers_events_alone:
             used = numbers_of(store.take(np.arange(store.first, store.next), [RULE]), RULE)
@@ -148,11 +150,11 @@ class GroupRecognition:
         return len(self.names)
 
     def tell(self, name: str) -> None:
-        """Gives what a rule gives from now on."""
+        """Stops withholding the answers of a rule."""
         self.rules = self.rules.telling(name)
 
     def leave_out(self, name: str) -> None:
-        """Leaves a rule out from now on."""
+        """Removes a rule."""
         for place in self.rules.places_of(name):
             self.rules = self.rules.without(place)
             self._asked_rules = self._asked_rules.without(place)
@@ -162,7 +164,7 @@ class GroupRecognition:
     def push(self, classified: pa.RecordBatch, held: HeldRows | None = None) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide.
 
-        Where its conditions are dispatched, `held` are the rows for which each holds.
+        If conditions are dispatched, `held` are the rows for which each condition holds.
         """
         if self.is_dispatched:
             if held is not None:
@@ -185,7 +187,7 @@ class GroupRecognition:
                 yield from self.recognition.recognize(self._taken(classified, *pairs))
 
     def tables(self, ended: EndedSets) -> Iterator[RuleTable]:
-        """The complex events of some sets, with their rules."""
+        """The complex events of some compact sets, with their rules."""
         reader = self.recognition.reader
         if self.group.shape is None:
             for table in reader.tables(ended):
@@ -195,7 +197,7 @@ class GroupRecognition:
             yield from self._without_silent(table, numbers_of(begun, RULE))
 
     def placed_tables(self, ended: EndedSets) -> Iterator[RuleTable]:
-        """The same, with nothing of events but their positions."""
+        """The complex events of some compact sets, with only the positions of events."""
         if self.group.shape is None:
             yield from self.tables(ended)
             return
@@ -203,7 +205,7 @@ class GroupRecognition:
             yield from self._without_silent(table, rules)
 
     def _without_silent(self, table: pa.RecordBatch, rules: NDArray[np.int64]) -> Iterator[RuleTable]:
-        """The rows of a table but for those of silent rules."""
+        """The rows of a table without those of rules whose answers are withheld."""
         silent = self.rules.silent
         kept = np.flatnonzero(~np.isin(rules, list(silent))) if silent else rules
         if kept.size == rules.size:
@@ -212,20 +214,20 @@ class GroupRecognition:
             yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
 
     def counts(self, ended: EndedSets) -> RuleCounts:
-        """How many complex events some sets have, by rule; LIMIT is respected."""
+        """The number of complex events of some compact sets, by rule; respects LIMIT."""
         reader = self.recognition.reader
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
         ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
         rules = self.recognition.store.numbers(np.asarray(ends, np.int64), RULE)
-        total = np.zeros(len(self.names), object)  # exact, however many
+        total = np.zeros(len(self.names), object)  # exact for any number
         np.add.at(total, rules, np.array(numbers, object))
         total[list(self.rules.silent)] = 0
         names, kept = self.names, np.flatnonzero(total)
         return RuleCounts([names[rule] for rule in kept.tolist()], total[kept].tolist())
 
     def ends(self, ended: EndedSets) -> RuleCounts:
-        """At how many events some sets end, by rule."""
+        """The number of events at which some compact sets end, by rule."""
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [number_of_ends([ended])])
         events = ended.roots.event
@@ -238,7 +240,7 @@ class GroupRecognition:
         return RuleCounts([self.names[rule] for rule in kept.tolist()], numbers.tolist())
 
     def _of(self, classified: pa.RecordBatch) -> pa.RecordBatch:
-        """The events of each rule: an event is there once for every rule that wants it, in order of rules."""
+        """The events of each rule in order of rules; an event occurs once for every rule that it concerns."""
         if self.group.shape is None:
             return self._excerpt.of(classified)
         eras = numbers_of(classified, HELD_ERA) if HELD_ERA in classified.schema.names else None
@@ -252,7 +254,7 @@ class GroupRecognition:
         rules: NDArray[np.int64],
         word: NDArray[np.int64],
     ) -> pa.RecordBatch:
-        """Events with their rules, which are a part of their keys, and a word of bits."""
+        """The events with their rules, which become a part of their keys, and a word of bits."""
         columns = self._excerpt.columns_taken(classified, rows, [word])
         if self.group.shape is not None:
             of_rules = rules.view(np.uint64)
@@ -267,17 +269,17 @@ class GroupRecognition:
 
 
 def _since(rows: Rows, eras: NDArray[np.int64] | None, since: int) -> Rows:
-    """The rows of events that came in an era or a later one."""
+    """The rows of events from an era on."""
     return rows if eras is None or not since else rows[eras[rows] >= since]
 
 
 def _silent(plan: Plan) -> Classification:
-    """What a plan asks of events, but for its conditions."""
+    """The classification that a plan needs, without its conditions."""
     return replace(plan.classification, predicates=())
 
 
 def _with_rules(events: pa.Schema, *, keyed: bool) -> pa.Schema:
-    """The columns of a group's events: those of one rule, keys, and the rule."""
+    """The columns of a group's events: those of one rule, its keys, and the rule."""
     fields: Sequence[pa.Field] = [pa.field(RULE, pa.int64())]
     if not keyed:
         fields = [*(pa.field(name, pa.uint64()) for name in KEYS), *fields]

@@ -1,4 +1,4 @@
-"""The rules of a group while it goes on: which there are, since when, and what is told of them."""
+"""The changing rules of a group: which rules it has, since when, and whose answers it returns."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from estero.system.cached_property import cached_property
 
 @dataclass(frozen=True, eq=False)
 class GroupRules:
-    """The rules of a group, which see events `since` their eras, by their places in it, ascending.
+    """The rules of a group, which see events from the eras `since` on; both are in order of places.
 
-    A place without an era is left out, whatever rule is there. Rules at `untold` places are recognized, and
-    another group tells what they give.
+    A place without an era is left out, whatever rule is there. Rules at `untold` places are recognized, but
+    another group returns their answers.
     """
 
     group: RuleGroup
@@ -24,7 +24,7 @@ class GroupRules:
 
     @cached_property
     def plans(self) -> dict[str, Plan]:
-        """The plans of the rules that are not left out, and of which it tells, by name."""
+        """The plans of the rules that are not left out and whose answers it returns, by name."""
         names, plans = self.group.names, self.group.plans
         return {names[place]: plans[place] for place in self.since if place not in self.untold}
 
@@ -35,16 +35,16 @@ class GroupRules:
 
     @cached_property
     def silent(self) -> frozenset[int]:
-        """The places of which nothing is told."""
+        """The places whose answers are withheld."""
         return self.left_out | self.untold
 
     @property
     def untold_names(self) -> list[str]:
-        """The names of the rules of which another group tells what they give."""
+        """The names of the rules whose answers another group returns."""
         return [self.group.names[place] for place in self.untold]
 
     def added(self, place: int, name: str, plan: Plan, since: int, *, told: bool) -> GroupRules:
-        """The rules with one more, which takes a place that is left out, or the one behind the last."""
+        """The rules with another one, which takes a place that is left out, or the one after the last."""
         names, plans = list(self.group.names), list(self.group.plans)
         names[place : place + 1], plans[place : place + 1] = [name], [plan]
         return GroupRules(
@@ -54,7 +54,7 @@ class GroupRules:
         )
 
     def telling(self, name: str) -> GroupRules:
-        """The rules, of which a rule of this name is told as well."""
+        """The rules, with the answers of the named rule returned, too."""
         names = self.group.names
         return replace(self, untold=frozenset(place for place in self.untold if names[place] != name))
 
@@ -63,6 +63,6 @@ class GroupRules:
         return [place for place in self.since if self.group.names[place] == name]
 
     def without(self, place: int) -> GroupRules:
-        """The rules but for that at a place."""
+        """The rules without the one at a place."""
         since = {own: era for own, era in self.since.items() if own != place}
         return replace(self, since=since, untold=self.untold - {place})

@@ -1,7 +1,7 @@
-"""Rules that differ in the constants of their conditions alone, which one recognition serves together.
+"""Groups of rules that differ only in the constants of their conditions and are recognized together.
 
-Recognition sees bits, not conditions. So the plans of ``a ; b ; c`` with a thousand different filters are one
-plan over the same bits, and their events one stream in which the rule is a part of the partition.
+Recognition depends on bits, not on conditions. The plans of ``a ; b ; c`` with a thousand different filters
+are therefore one plan over the same bits, and their events one stream partitioned by rule.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ RULE: Final = "__rule"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What plans have in common that differ in their conditions alone; equal for all of them.
+    """The common part of plans that differ only in their conditions; equal for all of them.
 
-    `plan` is one of them that partitions by the rule, and asks nothing of events but bits.
+    `plan` is one of them, which partitions by rule and reads only bits of events.
     """
 
     key: tuple[object, ...]
     plan: Plan = field(compare=False)
 
     def plan_of_any(self) -> Plan:
-        """The plan, the same whichever of them it was made of: a state is good for all of them."""
+        """The plan, independent of the rule that it was made from, so that states fit all of them."""
         return replace(self.plan, written=f"rules of the shape {digest(self.key)}")
 
 
@@ -41,7 +41,7 @@ class Shape:
 class RuleGroup:
     """Rules with plans of one `shape`, in the order of their set; never empty.
 
-    Without a shape there is one rule, which is recognized by its own plan.
+    Without a shape, there is one rule, which is recognized by its own plan.
     """
 
     names: tuple[str, ...]
@@ -50,14 +50,14 @@ class RuleGroup:
 
     @property
     def plan(self) -> Plan:
-        """The plan that serves all of them."""
+        """The plan that evaluates all of them."""
         return self.plans[0] if self.shape is None else self.shape.plan_of_any()
 
 
 def groups_of(plans: Mapping[str, Plan], *, may_grow: bool = False) -> list[RuleGroup]:
     """The groups of a set of rules, in order of their first rules.
 
-    One rule alone has no shape, unless its group `may_grow`.
+    A rule on its own has no shape, unless its group `may_grow`.
     """
     alike: dict[Shape | str, list[str]] = {}
     for name, plan in plans.items():
@@ -73,17 +73,16 @@ def groups_of(plans: Mapping[str, Plan], *, may_grow: bool = False) -> list[Rule
 
 
 def is_dispatchable(plan: Plan) -> bool:
-    """Whether a plan looks at no other events than those that its conditions hold for."""
+    """Whether a plan depends only on events for which one of its conditions holds."""
     known = plan.classification
     return not (plan.counts_places or known.keep_all or len(known.predicates) > WORD)
 
 
 def shape_of(plan: Plan) -> Shape | None:
-    """The shape of a plan.
+    """The shape of a plan; None if it cannot be shared.
 
-    None for sequences with keys that are lists, for plans that look at other events than their own
-    (contiguity, deadlines, CONSUME), and those whose complex events are chosen, or compared with one another,
-    when they are listed.
+    This is the case for sequences with keys that are lists, for plans that depend on other events than their
+    own (contiguity, deadlines, CONSUME), and if complex events are chosen or compared as they are listed.
     """
     if (
         not isinstance(plan, AutomatonPlan | StagedPlan)
@@ -98,7 +97,7 @@ def shape_of(plan: Plan) -> Shape | None:
     ):
         return None
     known = plan.classification
-    # What MAX, NEXT and LAST keep depends on which conditions can be true of one event: on their types.
+    # Which runs MAX, NEXT and LAST keep depends on the conditions that one event can satisfy: on its type.
     typed = plan.strategy is not Strategy.ALL
     numbered = tuple(
         EventPredicate(predicate.types if typed else (str(bit),))

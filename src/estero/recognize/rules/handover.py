@@ -1,7 +1,7 @@
-"""When a rule that began with a replay goes on in the group of its shape.
+"""The time at which a rule that began with a replay moves to the group of its shape.
 
-It is recognized there, too, from the moment when it came, without what was before. Once a window has passed
-no complex event to come reaches back to that, and both groups would give the same.
+The group recognizes the rule as well from the moment when it was added, without the events before. Once a
+window has passed, no complex event reaches back beyond that moment, and both groups have the same answers.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from estero.recognize.recognizers.intake import Intake
 
 @dataclass(slots=True)
 class Handover:
-    """The rule `name`, with a window, waits until that has passed what came before the rule.
+    """A rule `name` with a window, which moves once the window has passed all events before the rule.
 
-    This has times up to `latest`, None where all of it has been let go, and lies before `position`, once that
-    is known.
+    These have times up to `latest`, None if all of them have been processed, and are before `position`, once
+    that is known.
     """
 
     name: str
@@ -27,11 +27,11 @@ class Handover:
 
     @classmethod
     def begun(cls, name: str, window: Window, intake: Intake) -> Handover:
-        """The handover of a rule that has come now."""
+        """The handover of a rule that has just been added."""
         return cls(name, window, intake.greatest if intake.held_back or not window.in_positions else None)
 
     def is_due(self, intake: Intake) -> bool:
-        """Whether no complex event that ends from now on reaches back so far."""
+        """Whether no complex event that ends from now on reaches back before the rule was added."""
         passed = intake.passed
         if not self.window.in_positions:
             return self.latest is None or (passed is not None and passed - self.window.length > self.latest)

@@ -1,4 +1,4 @@
-"""Events of a stream that are kept as they came, so that a rule that comes later can be given them."""
+"""Past events of a stream, kept for a replay to rules that are added later."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from estero.recognize.recognizers.intake import Intake, one_batch, order_columns
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
 
 _LOOSE: Final = 256
-"""So many small batches become one."""
+"""The number of small batches that are merged into one."""
 _SMALL: Final = 1 << 13
-"""The most events that are copied for that."""
+"""The largest number of events that are copied to merge batches."""
 _AT_ONCE: Final = 1 << 16
-"""The most events that are given again at once."""
+"""The largest number of events that are replayed at once."""
 
 
 class Part(NamedTuple):
-    """Events that follow one another in the stream, the first of them at a position."""
+    """Consecutive events of the stream, the first of which is at a position."""
 
     first: int
     events: pa.Table
 
 
 class KeptEvents:
-    """The events of a stream as far back as a window reaches, and those that are held back.
+    """The events of a stream as far back as a window reaches, and those in the reorder buffer.
 
-    `like` is an intake of the same stream, which decides by its watermark what is late. Events are copied: a
-    batch may be a view of memory that its owner goes on to use.
+    `like` is an intake of the same stream, whose watermark decides which events are late. Events are copied,
+    because a batch may be a view of memory that its owner reuses.
     """
 
     def __init__(self, layout: StreamLayout, like: Intake, tick_ns: int | None) -> None:
@@ -57,7 +57,7 @@ class KeptEvents:
         self._position = 0
 
     def check(self, name: str, plan: Plan) -> None:
-        """Raises `QueryError` where answers to come of a rule may reach further back than events are kept."""
+        """Raises `QueryError` if future answers of a rule may reach further back than events are kept."""
         reach = look_back_of(plan)
         if isinstance(reach, str):
             why, hint = reach, ""
@@ -78,7 +78,7 @@ class KeptEvents:
         raise error
 
     def _words(self, window: Window) -> str:
-        """How far a window reaches, in words."""
+        """The extent of a window, in words."""
         if window.in_positions or self._tick_ns is None:
             unit = "event" if window.in_positions else "tick"
             return f"{window.length:,} {unit}{'s' * (window.length != 1)}"
@@ -87,7 +87,7 @@ class KeptEvents:
     # --------------------------------------------------------------------------- events that come
 
     def admit(self, parts: Iterable[Incoming]) -> None:
-        """Takes the events of the parts of a batch that are not late, and drops what is out of reach."""
+        """Adds the events of a batch that are not late, and drops those out of reach."""
         for part in parts:
             self._admit(part)
         self._trim()
@@ -104,13 +104,13 @@ class KeptEvents:
             self._let_go()
 
     def advance(self, ticks: int) -> None:
-        """Notes that no event before a time comes any more."""
+        """Notes that no more events before a time will arrive."""
         self._held.advance(ticks)
         self._let_go()
         self._trim()
 
     def flush(self) -> None:
-        """Lets all events go that are held back."""
+        """Releases all events in the reorder buffer."""
         self._let_go(everything=True)
         self._trim()
 
@@ -134,13 +134,13 @@ class KeptEvents:
                 self._loose = 1
 
     def _trim(self) -> None:
-        """Drops the batches of which no event is in reach."""
+        """Drops the batches whose events are all out of reach."""
         beyond = self._out_of_reach()
         while self._chunks and beyond >= self._chunks[0].num_rows:
             beyond -= self._chunks.popleft().num_rows
 
     def _out_of_reach(self) -> int:
-        """How many of the first events no window reaches."""
+        """The number of the first events that no window reaches."""
         held = sum(chunk.num_rows for chunk in self._chunks)
         return min((self._beyond(window, held) for window in self._layout.keep), default=held)
 
@@ -161,7 +161,7 @@ class KeptEvents:
     # ------------------------------------------------------------------------------ what is kept
 
     def parts(self) -> Iterator[Part]:
-        """The events in reach, in stream order."""
+        """The events within reach, in stream order."""
         beyond = self._out_of_reach()
         first = self._position - sum(chunk.num_rows for chunk in self._chunks)
         for chunk in self._chunks:
@@ -171,23 +171,23 @@ class KeptEvents:
             first += chunk.num_rows
 
     def held(self) -> pa.Table:
-        """The events that are held back, in stream order."""
+        """The events in the reorder buffer, in stream order."""
         return self._held.pending().select(self._columns.names)
 
     @property
     def number(self) -> int:
-        """How many events are in reach."""
+        """The number of events within reach."""
         return int(sum(chunk.num_rows for chunk in self._chunks)) - self._out_of_reach()
 
     @property
     def bytes(self) -> int:
-        """The bytes of all that is kept."""
+        """The size of all events kept, in bytes."""
         return sum(int(chunk.nbytes) for chunk in self._chunks) + int(self._held.pending().nbytes)
 
     # ------------------------------------------------------------------- stopping and going on
 
     def snapshot(self) -> Arrays:
-        """The state to be kept, for `resume`."""
+        """The state, for `resume`."""
         beyond = self._out_of_reach()
         chunks = [chunk.select(self._columns.names) for chunk in self._chunks]
         kept = pa.concat_tables([self._columns.empty_table(), *chunks]).slice(beyond)
@@ -198,7 +198,7 @@ class KeptEvents:
         }
 
     def resume(self, arrays: Arrays, like: Intake) -> None:
-        """Takes up what `snapshot` gave; ValueError where that is not of the stream of an intake."""
+        """Restores a state from `snapshot`; raises ValueError if it does not fit the stream of an intake."""
         kept = pa.Table.from_batches([batch_of_array(arrays["kept"])]).cast(self._columns)
         held = pa.Table.from_batches([batch_of_array(arrays["held"])])
         times = like.times(kept)

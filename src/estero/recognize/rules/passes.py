@@ -1,4 +1,4 @@
-"""The readings of events that a set of rules needs, and whose conditions are dispatched in each."""
+"""The passes over the events that a set of rules needs, and the conditions that are dispatched in each."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from estero.recognize.rules.groups import RuleGroup, groups_of, is_dispatchable
 
 
 def checked_in(types: Mapping[str, ColumnType]) -> frozenset[str]:
-    """The columns of which a value may have no 64-bit form."""
+    """The columns whose values may have no 64-bit form."""
     return frozenset(name for name, column in types.items() if column.checked)
 
 
 class EventColumns(NamedTuple):
-    """How expressions read the columns of events, and which columns classified events have."""
+    """The form in which expressions read the columns of events, and the columns of classified events."""
 
     types: Mapping[str, ColumnType]
     classified: Callable[[Classification], pa.Schema]
@@ -37,9 +37,9 @@ class EventColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What is classified in one reading of the events, and the groups of rules that it serves.
+    """One pass over the events: its classification, and the groups of rules that it serves.
 
-    Where conditions are dispatched, they are here by their predicates, and what is classified are types.
+    If conditions are dispatched, `conditions` has them by predicate, and the classification only has types.
     """
 
     classification: Classification
@@ -47,7 +47,7 @@ class Pass:
     conditions: Mapping[EventPredicate, Condition] = field(default_factory=dict)
 
     def dispatcher(self) -> Dispatcher:
-        """What dispatches events; it says nothing of them where conditions are classified."""
+        """A dispatcher of the conditions; it has none if conditions are classified."""
         dispatcher = Dispatcher(type_names(self.classification.predicates))
         dispatcher.add(self.conditions)
         return dispatcher
@@ -58,10 +58,10 @@ class Pass:
 
 
 def passes_of(plans: Mapping[str, Plan], columns: EventColumns | None = None) -> list[Pass]:
-    """The readings that a set of rules needs, in order of their first rules.
+    """The passes that a set of rules needs, in order of their first rules.
 
-    Rules share one where they partition by the same keys, and compare the same numbers of several events.
-    With `columns` conditions on events that have these are dispatched where that serves many rules.
+    Rules share a pass if they partition by the same keys and compare the same values of several events. With
+    `columns`, conditions that read only these columns are dispatched if many rules have such conditions.
     """
     alike: dict[tuple[object, ...], dict[str, Plan]] = {}
     checked = None if columns is None else checked_in(columns.types)
@@ -71,7 +71,7 @@ def passes_of(plans: Mapping[str, Plan], columns: EventColumns | None = None) ->
 
 
 def dispatched_passes(plans: Mapping[str, Plan], columns: EventColumns | None) -> Iterator[Pass]:
-    """The readings of rules with the same keys and values: one, or two where some are dispatched."""
+    """The passes of rules with the same keys and values: one, or two if some conditions are dispatched."""
     dispatched = {} if columns is None else _dispatched(plans, columns)
     others = {name: plan for name, plan in plans.items() if name not in dispatched}
     readings = [_dispatching(dispatched)] if dispatched else []
@@ -88,7 +88,7 @@ def _dispatching(rules: Mapping[str, tuple[Plan, Mapping[EventPredicate, Conditi
 
 
 def _of_types(plans: Iterable[Plan]) -> Classification:
-    """What is asked of events whose conditions are dispatched: their types, and the columns to look at."""
+    """The classification for dispatched conditions: the types of events, and the columns they read."""
     asked = together([plan.classification for plan in plans])
     types = tuple(EventPredicate((name,)) for name in type_names(asked.predicates))
     payload = tuple(dict.fromkeys((*asked.payload, *condition_columns(asked.predicates))))
@@ -98,7 +98,7 @@ def _of_types(plans: Iterable[Plan]) -> Classification:
 def _dispatched(
     plans: Mapping[str, Plan], columns: EventColumns
 ) -> dict[str, tuple[Plan, Mapping[EventPredicate, Condition]]]:
-    """The rules whose conditions can be dispatched, with these; none where that does not pay."""
+    """The rules whose conditions can be dispatched, with these conditions; none if there are too few."""
     able = {name: plan for name, plan in plans.items() if is_dispatchable(plan)}
     if not is_worth_it(len(able)):
         return {}

@@ -19,7 +19,7 @@ from estero.recognize.rules.rule_reading import GroupSets
 
 @dataclass(frozen=True, slots=True)
 class PushedRules(RulesRun):
-    """The compact sets of all rules that one push decides; `groups` has for each rule its group."""
+    """The compact sets of all rules that one push decides; `groups` has the group of each rule."""
 
     groups: dict[str, GroupRecognition]
     sets: GroupSets
@@ -38,7 +38,7 @@ class PushedRules(RulesRun):
         return rule_schema(self.time)
 
     def alone(self, name: str) -> Run:
-        """The complex events of one rule, which are held."""
+        """The complex events of one rule, which stay in memory."""
         group = self.groups[name]
         rows = [rows_of(table, name) for table in self.turn.steps(self.number, self._of(group))]
         schema = group.recognition.reader.schema
@@ -49,7 +49,7 @@ class PushedRules(RulesRun):
         return self.turn.steps(self.number, self._of(None))
 
     def placed_tables(self) -> Iterator[RuleTable]:
-        """The same, with nothing of events but their positions."""
+        """The complex events of all rules, with only the positions of events."""
         tables = (table for group, ended in self.sets for table in group.placed_tables(ended))
         return self.turn.steps(self.number, tables)
 

@@ -1,4 +1,4 @@
-"""Lanes of a set of rules: threads that recognize some of the rules each, of events that all of them get."""
+"""Lanes of a set of rules: threads that each recognize some of the rules, over the same events."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ T = TypeVar("T")
 
 
 class Dispatched(NamedTuple):
-    """A batch of classified events; where conditions are dispatched, the rows that each holds for."""
+    """A batch of classified events and, if conditions are dispatched, the rows for which each holds."""
 
     events: pa.RecordBatch
     held: HeldRows | None
 
 
 class RuleLane(Generic[T]):
-    """Groups of rules that one thread recognizes; `answers` are the items of some of their compact sets.
+    """The groups of rules that one thread recognizes; `answers` converts some of their compact sets to items.
 
-    `known` says up to which time events are known for a plan once all are read.
+    `known` returns, for a plan, the time up to which events are known at the end of the stream.
     """
 
     def __init__(
@@ -41,20 +41,20 @@ class RuleLane(Generic[T]):
         self._known = known
 
     def push(self, batch: Dispatched, /) -> Iterator[T]:
-        """The items of what a batch decides, group by group."""
+        """The items of the answers that a batch decides, group by group."""
         for group in self._groups:
             for ended in group.push(*batch):
                 yield from self._answers(group, ended)
 
     def rest(self) -> Iterator[T]:
-        """The items of what the end of the stream decides."""
+        """The items of the answers that the end of the stream decides."""
         for group in self._groups:
             for ended in group.recognition.ended(self._known(group.group)):
                 yield from self._answers(group, ended)
 
 
 def shares_of_groups(groups: Sequence[RuleGroup], lanes: int) -> list[list[RuleGroup]]:
-    """The groups of each lane: rules of one shape are shared out, others go round."""
+    """The groups of each lane: rules of one shape are divided, other groups are dealt out in turn."""
     shares: list[list[RuleGroup]] = [[] for _ in range(lanes)]
     alone = 0
     for group in groups:
@@ -68,7 +68,7 @@ def shares_of_groups(groups: Sequence[RuleGroup], lanes: int) -> list[list[RuleG
 
 
 def read_along(lanes: Sequence[RuleLane[T]], batches: Iterable[Dispatched]) -> Iterator[T]:
-    """The items of all lanes, batch by batch; one lane is read in this thread."""
+    """The items of all lanes, batch by batch; a single lane is read in this thread."""
     if len(lanes) > 1:
         yield from dealt_to_lanes(lanes, batches, repeat, one_after_the_other)
         return

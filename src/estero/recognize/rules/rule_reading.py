@@ -1,4 +1,4 @@
-"""What a stream without an end is read for: rules with the same keys, classified and ordered once."""
+"""A pass over an endless stream: rules with the same keys, whose events are classified and ordered once."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from estero.recognize.rules.passes import checked_in
 from estero.recognize.source_run import time_type
 
 GroupSets = list[tuple[GroupRecognition, EndedSets]]
-"""Compact sets that have ended, each with the group whose it is."""
+"""Compact sets that have ended, with their groups."""
 
 
 def reading_of(plan: Plan, source: Source) -> object:
-    """What plans have in common that share a reading of a source."""
+    """The part of plans that must be equal for them to share a pass over a source."""
     return *together_with(plan.classification, checked_in(source.column_types)), _decides_by_time(plan)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptGroup:
-    """What a state has of a group: at each of its places a rule and the era since which it sees events.
+    """The state of a group: the rule at each of its places, and the era since which it sees events.
 
-    None stands where a rule was taken out. `recognition` is the state of the recognition, and `dispatched`
-    says whether conditions are. Another group tells what rules at `untold` places give.
+    A place without a rule has None. `recognition` is the state of the recognition, and `dispatched` says
+    whether its conditions are dispatched. Another group returns the answers of the rules at `untold` places.
     """
 
     places: tuple[tuple[str, int] | None, ...]
@@ -60,9 +60,9 @@ class KeptGroup:
 
 @dataclass(frozen=True, slots=True)
 class KeptReading:
-    """What a state has of a reading: that of its intake, its groups, in order, and the dispatched types.
+    """The state of a pass: its intake, its groups in order, and the dispatched types.
 
-    `waiting` has of each rule that is to be handed over its name, and the time and place that it waits for.
+    `waiting` has, for each rule to be handed over, its name and the time and position that it waits for.
     """
 
     intake: dict[str, NDArray[Any]]
@@ -72,11 +72,11 @@ class KeptReading:
 
 
 class RuleReading:
-    """Rules with the same keys on one stream of events, which is numbered and ordered for all of them.
+    """Rules with the same keys over one stream of events, which is numbered and ordered once for all.
 
-    It begins without rules at position 0, or where `after`, a reading of the same stream, is; `begin` or
-    `add` is called next. Rules to come have this in `common` (`reading_of`). Where the layout keeps events,
-    the watermark alone decides what is late: it is the same for all readings, and for what is kept.
+    It begins without rules at position 0, or where `after`, a pass over the same stream, is; call `begin` or
+    `add` next. All its rules have the same `common` part (`reading_of`). If the layout keeps events, only the
+    watermark decides which events are late, so that it is the same for all passes and for the events kept.
     """
 
     def __init__(
@@ -108,18 +108,18 @@ class RuleReading:
         return {name: plan for group in self.groups for name, plan in group.plans.items()} | self._to_replay
 
     def homes(self) -> dict[str, GroupRecognition]:
-        """The groups of its rules, by their names."""
+        """The groups of its rules, by the names of the rules."""
         asked = [*self.groups, *(group.plans for group in self.groups)]
         return self._homes.of(asked, lambda: {name: one for one in self.groups for name in one.plans})
 
     # --------------------------------------------------------------------------------- its rules
 
     def begin(self, plans: Mapping[str, Plan]) -> None:
-        """Begins with these rules, all at once: to add them one by one takes as long for each as for all."""
+        """Begins with these rules; adding each of them separately would take as long as adding all."""
         self._put(plans)
 
     def _put(self, plans: Mapping[str, Plan], kept: KeptEvents | None = None) -> list[GroupRecognition]:
-        """Puts rules in groups of their own, which see all events from their beginning on."""
+        """Adds rules in groups of their own, which see all events from their beginning on."""
         dispatched = self._dispatched(plans) if is_worth_it(len(self.plans) + len(plans)) else {}
         others = {name: plan for name, plan in plans.items() if name not in dispatched}
         groups = [(group, True) for group in groups_of(dispatched, may_grow=True)]
@@ -145,14 +145,14 @@ class RuleReading:
         self._group(RuleGroup((name,), (plan,), shape), {0: since}, dispatched=dispatched)
 
     def add_from_past(self, name: str, plan: Plan) -> None:
-        """Adds a rule that sees events from before, too; `replay` is called before anything else happens."""
+        """Adds a rule that also sees past events; `replay` must be called next."""
         self._to_replay[name] = plan
 
     def replay(self, kept: KeptEvents) -> None:
-        """Gives the rules that were added so the events that are kept; what these decide is over.
+        """Replays the events kept to the rules that were just added; what these decide is dropped.
 
-        Several at once take hardly longer than one. They are groups of their own: those that have gone on
-        take no events from before. Until they can go on there, rules are recognized there as well.
+        Replaying to several rules takes hardly longer than to one. They are in groups of their own, because
+        groups that have gone on take no past events; until they move there, they are recognized in both.
         """
         plans, self._to_replay = self._to_replay, {}
         if not plans:
@@ -163,7 +163,7 @@ class RuleReading:
             relevant = self.intake.again(events, first)
             held = self._dispatch.held(relevant)
             for group in groups:
-                list(group.push(relevant, held))  # recognition is to be read to its end
+                list(group.push(relevant, held))  # recognition must be read to its end
                 group.recognition.let_go()
         position, time = self.intake.position - 1, self.intake.watermark
         for group in groups:
@@ -172,7 +172,7 @@ class RuleReading:
         self._begin_handovers(groups, elder)
 
     def _begin_handovers(self, groups: Sequence[GroupRecognition], elder: Sequence[GroupRecognition]) -> None:
-        """Has the rules of groups be recognized in older groups of their shapes, too."""
+        """Has older groups of the same shapes recognize the rules of new groups, too."""
         since = self._next_era()
         for group in groups:
             target = next((one for one in elder if one.is_like(group)), None)
@@ -185,7 +185,7 @@ class RuleReading:
             target.reads(self._asked, self.intake.schema)
 
     def _hand_over(self) -> None:
-        """Has rules go on in the groups of their shapes that give the same by now."""
+        """Moves rules to the groups of their shapes that have the same answers by now."""
         for handover in [one for one in self._handovers if one.is_due(self.intake)]:
             self._handovers.remove(handover)
             (target,) = [group for group in self.groups if handover.name in group.rules.untold_names]
@@ -196,13 +196,13 @@ class RuleReading:
             self._drop_empty()
 
     def _drop_empty(self) -> None:
-        """Drops groups that tell of no rule; rules that were to go on there stay where they are."""
+        """Drops groups that return no answers; rules that were to move there stay where they are."""
         self.groups = [group for group in self.groups if group.plans]
         untold = {name for group in self.groups for name in group.rules.untold_names}
         self._handovers = [one for one in self._handovers if one.name in untold]
 
     def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
-        """The rules whose conditions can be dispatched, which they are from now on."""
+        """The rules whose conditions can be dispatched, which are dispatched from now on."""
         able = {name: plan for name, plan in plans.items() if is_dispatchable(plan)}
         predicates = {one: None for plan in able.values() for one in plan.classification.predicates}
         if not predicates or not self._dispatch.has_bits_for(predicates):
@@ -223,7 +223,7 @@ class RuleReading:
         return dispatched
 
     def remove(self, name: str) -> None:
-        """Removes a rule; what was open of it is dropped."""
+        """Removes a rule and its open runs."""
         if self._to_replay.pop(name, None) is not None:
             return
         for group in self.groups:
@@ -233,7 +233,7 @@ class RuleReading:
         self._forget_conditions()
 
     def _forget_conditions(self) -> None:
-        """Forgets the dispatched conditions of rules that are gone, once they are most of them."""
+        """Drops the dispatched conditions of removed rules once they are the majority."""
         dispatched = [group for group in self.groups if group.is_dispatched]
         asked = [plan.classification.predicates for group in dispatched for plan in group.plans.values()]
         if self._dispatch.has_many_beside(sum(map(len, asked))):
@@ -242,23 +242,23 @@ class RuleReading:
                 group.reads(self._asked, self.intake.schema)
 
     def _next_era(self) -> int:
-        """The era that begins now: what was pushed before is not for a rule that is added."""
+        """The era that begins now: rules added later do not see events of earlier eras."""
         era = (self.intake.era or 0) + bool(self.intake.held_back)
         self.intake.era = era
         return era if self.intake.held_back else 0
 
     def _ask(self, further: Sequence[tuple[Plan, bool]] = (), kept: KeptEvents | None = None) -> None:
-        """Asks for what the rules ask for, in the order of groups, and for `further` ones.
+        """Classifies events for the rules, in the order of groups, and for `further` plans.
 
-        Each is a plan, and whether its conditions are dispatched.
+        Each of these has a plan, and says whether its conditions are dispatched.
         """
         plans = [(plan, group.is_dispatched) for group in self.groups for plan in group.plans.values()]
         self._read_for([*plans, *further], kept)
 
     def _read_for(self, plans: Sequence[tuple[Plan, bool]], kept: KeptEvents | None = None) -> None:
-        """Asks for what plans ask for, each with whether its conditions are dispatched.
+        """Classifies events for plans, each of which says whether its conditions are dispatched.
 
-        Where events are `kept`, those that are held back are asked, too.
+        If events are `kept`, those in the reorder buffer are classified, too.
         """
         types = tuple(EventPredicate((name,)) for name in self._dispatch.types)
         own = [
@@ -307,23 +307,23 @@ class RuleReading:
 
     @property
     def size(self) -> int:
-        """How much is held, in nodes, entries, partitions and events, in reach or not."""
+        """The number of nodes, entries, partitions and events in memory, within reach or not."""
         return sum(group.recognition.size for group in self.groups) + self.intake.held_back
 
     def extent(self) -> Extent:
-        """How much is needed to go on, with what is held back; see `Recognition.extent`."""
+        """The size of the state needed to go on, with the reorder buffer; see `Recognition.extent`."""
         extent = Extent.of_all(group.recognition.extent() for group in self.groups)
         return extent._replace(bytes=extent.bytes + self.intake.held_bytes)
 
     @property
     def waiting(self) -> int:
-        """The number of events that wait for deadlines, of all rules together."""
+        """The number of events of all rules that wait for deadlines."""
         return sum(group.recognition.waiting for group in self.groups)
 
     # ------------------------------------------------------------------------ stopping and going on
 
     def snapshot(self) -> KeptReading:
-        """All that is needed to go on."""
+        """The state, from which `resumed` goes on."""
         waiting = tuple((one.name, one.latest, one.position) for one in self._handovers)
         groups, types = tuple(map(_kept, self.groups)), tuple(self._dispatch.types)
         return KeptReading(self.intake.snapshot(), groups, types, waiting)
@@ -332,9 +332,9 @@ class RuleReading:
     def resumed(
         cls, kept: KeptReading, plans: Mapping[str, Plan], layout: StreamLayout, source: Source
     ) -> RuleReading:
-        """The reading that goes on from a snapshot; `plans` has those of its rules, by name.
+        """The pass that goes on from a snapshot; `plans` has the plans of its rules by name.
 
-        Raises `DataError` where a rule was planned otherwise, and ValueError where these are no groups.
+        Raises `DataError` if a rule has another plan than before, and ValueError if these are not groups.
         """
         groups = [_group_of(group.places, plans) for group in kept.groups]
         own = [plan for rules, since in groups for place, plan in enumerate(rules.plans) if place in since]
@@ -369,7 +369,7 @@ class RuleReading:
     # ------------------------------------------------------------------------------- recognition
 
     def push(self, incoming: Sequence[Incoming], meter: Meter) -> GroupSets:
-        """What the parts of a batch decide that were looked at."""
+        """The compact sets that the admitted parts of a batch decide."""
         sets: GroupSets = []
         for part in incoming:
             sets += self._decided_with(self.intake.admit(part), meter)
@@ -377,22 +377,22 @@ class RuleReading:
         return sets
 
     def flush(self, meter: Meter) -> GroupSets:
-        """What all events decide that are held back."""
+        """The compact sets that all events in the reorder buffer decide."""
         return self._decided_with(self.intake.flush(), meter)
 
     def advance(self, ticks: int, meter: Meter) -> GroupSets:
-        """What is decided as no event before a time comes any more."""
+        """The compact sets that are decided because no more events before a time will arrive."""
         sets = self._decided_with(self.intake.advance(ticks), meter)
         self.expire()
         return sets
 
     def expire(self) -> None:
-        """Closes windows before which no event comes any more."""
+        """Closes windows whose events have all arrived."""
         for group in self.groups:
             group.recognition.expire(position=self.intake.position, time=self.intake.passed)
 
     def close(self, known: int | None, meter: Meter) -> GroupSets:
-        """What is decided as the stream ends, whose events are known up to time `known`."""
+        """The compact sets that the end of the stream decides, with events known up to time `known`."""
         relevant = self.intake.flush()
         meter.classified(relevant.num_rows)
         times = [time for time in (known, self.intake.watermark) if time is not None]
@@ -402,15 +402,15 @@ class RuleReading:
 
     @property
     def can_shed(self) -> bool:
-        """Whether there is a partition that can be forgotten."""
+        """Whether there is a partition that can be dropped."""
         return any(group.recognition.can_shed for group in self.groups)
 
     def shed(self) -> int:
-        """Forgets the oldest partitions of each group; how many, 0 for none."""
+        """Drops the oldest partitions of each group and returns their number, 0 if there are none."""
         return sum(group.recognition.shed() for group in self.groups)
 
     def let_go(self) -> None:
-        """Frees what is out of reach; what was recognized before must have been read."""
+        """Frees memory out of reach; earlier compact sets must have been read before."""
         self._hand_over()
         for group in self.groups:
             group.recognition.let_go()
@@ -423,7 +423,7 @@ class RuleReading:
     def _pushed(
         self, relevant: pa.RecordBatch, decided: Callable[[GroupRecognition], Iterator[EndedSets]]
     ) -> GroupSets:
-        """What events decide group by group, and what is decided behind them."""
+        """The compact sets that events decide, group by group, each followed by those of `decided`."""
         held = self._dispatch.held(relevant)
         sets: GroupSets = []
         for group in self.groups:
@@ -436,18 +436,18 @@ def _decides_by_time(plan: Plan) -> bool:
 
 
 def _without_conditions(known: Classification) -> Classification:
-    """What is asked of events with the keys of these where there is no rule, whichever rule these are of."""
+    """The classification for events with the keys of `known`, without rules."""
     return replace(known, predicates=(), payload=(), values=(), keep_all=False)
 
 
 def _looked_at(known: Classification) -> Classification:
-    """What is asked of events whose conditions are dispatched: the columns to look at."""
+    """The classification for events whose conditions are dispatched: the columns that these read."""
     payload = tuple(dict.fromkeys((*known.payload, *condition_columns(known.predicates))))
     return replace(known, predicates=(), payload=payload)
 
 
 def _nothing_of(source: Source) -> Classification:
-    """What is asked of the events of a source where there is no rule."""
+    """The classification for events of a source without rules."""
     layout = source.layout
     return Classification(
         predicates=(),
@@ -470,8 +470,7 @@ def _group_of(
 ) -> tuple[RuleGroup, dict[int, int]]:
     """The group with rules at these places, and the eras since which they see events.
 
-    A place whose rule was taken out has the plan of another one. Raises ValueError for rules that do not go
-    together.
+    The place of a removed rule has the plan of another one. Raises ValueError for rules of different shapes.
     """
     there = {place: rule for place, rule in enumerate(places) if rule is not None}
     own = {place: plans[name] for place, (name, _) in there.items()}

@@ -1,4 +1,4 @@
-"""A set of rules over a stream without an end, which may change while events are pushed."""
+"""A set of rules over an endless stream, which may change while events are pushed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from estero.recognize.state_bytes import State, check_key, sound_content, writte
 from estero.recognize.until import AFTER_ALL, Until, check_until, passed_time
 
 PlanOf = Callable[[str, object, Source], Plan]
-"""The plan of a rule for a source, by its name and its query or text; raises `QueryError` for a wrong one."""
+"""The plan of a rule for a source, by its name and its query or text; raises `QueryError` if it is wrong."""
 
 
 @checked
@@ -233,7 +233,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
 
     @property
     def _intake(self) -> Intake:
-        """That of the first reading: all of them see the same events."""
+        """The intake of the first pass; all passes see the same events."""
         return self._readings[0].intake
 
     def _let_go(self) -> None:
@@ -241,7 +241,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
             reading.let_go()
 
     def _catch_up(self) -> None:
-        """Gives rules that were added with a replay what is kept."""
+        """Replays the events kept to rules that were added with a replay."""
         if self._kept is not None:
             for reading in self._readings:
                 reading.replay(self._kept)
@@ -258,7 +258,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         return extent._replace(bytes=extent.bytes + self._kept_bytes)
 
     def _counted(self, sets: GroupSets) -> GroupSets:
-        """Counts at how many events these compact sets end, by rule; returns them."""
+        """Counts the events at which compact sets end, by rule, and returns the sets."""
         ends: Counter[str] = Counter()
         for group, ended in sets:
             for name, number in zip(*group.ends(ended), strict=True):
@@ -269,7 +269,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
     def _answers(
         self, decided: Callable[[RuleReading], GroupSets], kept: Callable[[KeptEvents], None]
     ) -> RuleAnswers:
-        """The answers of all rules to what is decided now, by reading; what is `kept` takes it in, too."""
+        """The answers of all rules to what each pass decides now; the events `kept` are updated."""
         sets: GroupSets = []
         with self._next_turn() as number:
             if self._kept is not None:
@@ -324,7 +324,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         self._drop_idle()
 
     def _drop_idle(self) -> None:
-        """Drops readings without rules; where none is left, one that asks for nothing counts the events."""
+        """Drops passes without rules; if none is left, an empty pass numbers the events."""
         busy = [reading for reading in self._readings if reading.plans]
         if not busy:
             busy = [RuleReading(None, self._layout, self._source, after=self._readings[0])]

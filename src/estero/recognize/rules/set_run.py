@@ -1,4 +1,4 @@
-"""A set of rules on one source of events: one pass over the events for all rules that have the same keys."""
+"""A set of rules over one source of events: one pass for all rules with the same keys."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RuleSetRun(RulesRun):
-    """The plans of a set of rules, by name, over one source; every question reads the events anew.
+    """The plans of a set of rules, by name, over one source; each method reads the events again.
 
-    Events are known up to time `until`, in ticks, or the last one. `progress` is told behind each batch.
-    Where events are many, the rules are shared out to as many `threads`.
+    Events are known up to time `until`, in ticks, or up to the last one. `progress` is called after each
+    batch. If there are many events, the rules are divided among up to `threads` threads.
     """
 
     plans: Mapping[str, Plan]
@@ -52,15 +52,15 @@ class RuleSetRun(RulesRun):
         return rule_schema(time_type(self.source))
 
     def alone(self, name: str) -> InProcessRun:
-        """The run of one rule by itself."""
+        """The run of one rule."""
         return InProcessRun(self.plans[name], self.source, until=self.until, threads=self.threads)
 
     def tables(self) -> Iterator[RuleTable]:
-        """The complex events of all rules; those that a batch of events decides together, by group."""
+        """The complex events of all rules; those that a batch of events decides come together, by group."""
         yield from self._answered(GroupRecognition.tables, showing=True)
 
     def placed_tables(self) -> Iterator[RuleTable]:
-        """The same, of whose events only positions are asked."""
+        """The complex events of all rules, with only the positions of events."""
         yield from self._answered(GroupRecognition.placed_tables, showing=True)
 
     def counts(self) -> dict[str, int]:
@@ -74,7 +74,7 @@ class RuleSetRun(RulesRun):
     def _answered(
         self, answers: Callable[[GroupRecognition, EndedSets], Iterable[T]], *, showing: bool
     ) -> Iterator[T]:
-        """What is asked of the compact sets of all rules, reading after reading and batch after batch."""
+        """The items of the compact sets of all rules, pass by pass and batch by batch."""
         plans = self.plans
         if not showing:
             plans = {name: plan.showing_nothing() for name, plan in plans.items()}

@@ -1,7 +1,7 @@
-"""What the state of a recognizer of rules says of its rules, and the states of its readings in it.
+"""The state of a recognizer of rules: its rules, and the states of its passes.
 
-The queries are not in it, only the digests of their texts: who goes on brings them. Rules go by their numbers
-in the state; so a group says of each of its places which rule is there, and since which era.
+It has only digests of the queries, which the user provides when it is restored. Rules are identified by
+numbers, so each group says which rule is at each of its places, and since which era.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from estero.recognize.rules.rule_reading import KeptGroup, KeptReading
 from estero.recognize.state_bytes import State, sound_content
 
 KIND: Final = "a recognizer of rules"
-"""The name of this kind of state, written into it."""
+"""The name of this kind of state, which the state contains."""
 
 _RULES, _READINGS = "rules", "readings"
 _TYPES, _GROUPS, _DISPATCHED = "types", "groups", "dispatched"
@@ -33,7 +33,7 @@ _KEPT: Final = "kept: "
 
 
 def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> State:
-    """The state of the readings of some rules, in their order; nothing in it says how events are laid out."""
+    """The state of the passes of some rules, in their order; it does not contain the layout of events."""
     numbers = {name: number for number, name in enumerate(plans)}
     kept = [
         {
@@ -57,7 +57,7 @@ def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> Stat
 
 
 def _handovers(reading: KeptReading, numbers: Mapping[str, int]) -> dict[str, Any]:
-    """What is said of rules that go on in another group by and by; nothing where there is none."""
+    """The rules that are to move to another group; empty if there are none."""
     if not reading.waiting:
         return {}
     waiting = [[numbers[name], latest, position] for name, latest, position in reading.waiting]
@@ -71,17 +71,17 @@ def _arrays(reading: KeptReading) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def kept_arrays(kept: Arrays) -> Arrays:
-    """What is kept of events, as a state has it."""
+    """The events kept, as arrays of a state."""
     return {f"{_KEPT}{name}": array for name, array in kept.items()}
 
 
 def kept_in(state: State) -> Arrays:
-    """What a state has of events that are kept."""
+    """The events kept in a state."""
     return {name.removeprefix(_KEPT): array for name, array in state.arrays.items() if name.startswith(_KEPT)}
 
 
 def layout_of_rules(state: State) -> StreamLayout:
-    """How events are laid out in a state; raises `DataError` for one that is not of rules."""
+    """The layout of events in a state; raises `DataError` if it is not a state of rules."""
     if state.about.get("kind") != KIND:
         raise DataError(f"the state is of {state.about.get('kind')}, and {KIND} was expected")
     with sound_content():
@@ -108,7 +108,7 @@ def names_in(state: State, names: Sequence[str]) -> list[str]:
 
 
 def readings_in(state: State, plans: Mapping[str, Plan]) -> list[KeptReading]:
-    """The readings in a state; raises `DataError` for a rule with another query than in the state."""
+    """The passes in a state; raises `DataError` for a rule with another query than in the state."""
     with sound_content():
         digests = _digests(state)
     for name, plan in plans.items():
@@ -156,7 +156,7 @@ def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
 
 
 def _untold(reading: Mapping[str, Any]) -> list[tuple[int, ...]]:
-    """The untold places of each group of a reading."""
+    """The untold places of each group of a pass."""
     listed: list[list[int]] = reading.get(_UNTOLD) or [[]] * len(reading[_GROUPS])
     for places, untold in zip(reading[_GROUPS], listed, strict=True):
         if any(type(place) is not int or places[place] is None for place in untold):
@@ -195,7 +195,7 @@ def _digests(state: State) -> dict[str, str]:
 
 
 def _digest(plan: Plan) -> str:
-    """A short text that only the same query has."""
+    """A digest of a query."""
     return hashlib.sha256(repr((plan.text, plan.distinct)).encode()).hexdigest()[:32]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -116,6 +117,8 @@ def _aggregate_of(asked: Asked, schema: pa.Schema) -> _Aggregate:
     if operand.whole is not None:
         kind = schema.field(START_TIME).type
         return _Time(asked, kind) if asked.outer in ("min", "max") else _Durations(asked, kind)
+    if (asked.outer, asked.inner) == ("sum", "count"):
+        return _SumOfCounts(asked, None)
     kind = None
     if operand.attribute is not None and "count" not in (asked.outer, asked.inner):
         shown = [field for field in schema if label_of(field) is not None][operand.label]
@@ -180,6 +183,23 @@ class _OfEvents(_Sums):
             if self.asked.outer != "count":
                 self.sums.add(integers_of(column)[0][known], taken, of, size)
         self.numbers = added(self.numbers, weighted(taken, np.ones(of.size, np.int64), of, size))
+
+
+class _SumOfCounts(_Aggregate):
+    """``sum(count(x))``: the value of ``count(x)``, but NULL without complex events."""
+
+    def __init__(self, asked: Asked, kind: pa.DataType | None) -> None:
+        super().__init__(asked, kind)
+        self.complex_events = _Number(asked, kind)
+        self.counts = _OfEvents(replace(asked, outer="count", inner=None), kind)
+
+    def add(self, at_hand: SetAtHand) -> None:
+        self.complex_events.add(at_hand)
+        self.counts.add(at_hand)
+
+    def values(self, size: int) -> pa.Array | list[int]:
+        numbers = zip(self.complex_events.values(size), self.counts.values(size), strict=True)
+        return [count if complex_events else None for complex_events, count in numbers]
 
 
 class _ExtremeOfEvents(_Aggregate):

@@ -42,23 +42,23 @@ def why_one_task(evaluation: Evaluation, axis: TimeAxis | None) -> str:
     """
     clause = evaluation.clause
     if clause.within is None or axis is None:
-        return "without WITHIN a match may reach any row"
+        return "without WITHIN a match may extend to any row"
     if ends_with_partition(clause):
         return "$ is the last of all rows"
     if evaluation.reads_number:
-        return "MATCH_NUMBER() counts all matches before"
+        return "MATCH_NUMBER() depends on all earlier matches"
     if clause.rows == "all unmatched":
-        return "which rows are unmatched depends on all matches before"
+        return "which rows are unmatched depends on all earlier matches"
     if axis.why_not:
         return axis.why_not
     if not is_chained(clause):
         return ""
     if evaluation.conditions.far:
-        return "DEFINE looks at the match so far, which costs too much from rows at which no match is taken"
+        return "DEFINE refers to the match so far, which costs too much from rows at which no match is taken"
     if clause.rows != "one" and any(isinstance(node, Excluded) for node in nodes_of(clause.pattern)):
-        return "a match of which no row is shown leaves out others"
+        return "a match without shown rows makes the search skip others"
     if not always_goes_on(clause.pattern, clause.skip, clause.names):
-        return f"AFTER MATCH SKIP {clause.skip} may find no row to go on at"
+        return f"AFTER MATCH SKIP {clause.skip} may find no row at which to resume"
     return ""
 
 
@@ -118,15 +118,15 @@ def division_in_words(evaluation: Evaluation, axis: TimeAxis | None, *, streamin
     clause = evaluation.clause
     if streaming:
         return (
-            "buckets share the partitions"
+            "each bucket has some of the partitions, and one task processes a bucket"
             if clause.partition_by
-            else "one ordered task, a bucket of all rows"
+            else "one ordered task, with one bucket for all rows"
         )
     if clause.partition_by:
-        return "tasks share the partitions"
+        return "each task processes some of the partitions"
     why = why_one_task(evaluation, axis)
     if why:
         return f"one ordered task, because {why}"
     taken = ", and one takes their matches in order" if is_chained(clause) else ""
-    how = f"tasks share ranges of time, each with the window behind it{taken}"
-    return f"{how}; few rows, or few tasks, are one ordered task"
+    how = f"each task processes a range of time and the window after it{taken}"
+    return f"{how}; with few rows or few tasks, there is one ordered task"

@@ -1,4 +1,4 @@
-"""A column of which many conditions ask something, for constants or patterns."""
+"""A column that many conditions compare with constants or patterns."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from estero.recognize.rules.conditions.asked_conditions import (
 AnyCondition = TypeVar("AnyCondition", bound=Condition)
 
 _FEW_TEXTS: Final = 256
-"""So many texts have a hash each of their own in a small table (`KnownTexts`)."""
+"""The largest number of texts with a distinct hash each in a small table (`KnownTexts`)."""
 FEW_ROWS: Final = 64
-"""So many rows are looked up one by one sooner than all at once,"""
+"""The largest number of rows that are looked up one by one rather than all at once,"""
 _ASKING: Final = 64
-"""if no more conditions than these ask for one value."""
+"""if no more conditions than these compare one value."""
 _DICTIONARIES: Final = 2
-"""So many dictionaries of a column are remembered with what they say."""
+"""The number of dictionaries of a column whose results are cached."""
 
 
 class AskedColumn(Conditions):
-    """The conditions that ask one column for constants or patterns, by their places."""
+    """The conditions that compare one column with constants or patterns, by their places."""
 
     def __init__(self, name: str, conditions: Sequence[Condition], columns: int = 1) -> None:
         self.name = name
@@ -72,13 +72,13 @@ class AskedColumn(Conditions):
         return self.asked_of(columns.array(self.name))
 
     def asked_of(self, column: pa.Array) -> AskedConditions:
-        """What a column says to all conditions."""
+        """The results of all conditions on a column."""
         if self._is_one_by_one and len(column) <= FEW_ROWS and not pa.types.is_nested(column.type):
             return self._one_by_one(column)
         return self._all_at_once(column)
 
     def _all_at_once(self, column: pa.Array) -> AskedConditions:
-        """What many values say to all conditions."""
+        """The results of all conditions on many values."""
         if column.null_count == len(column):
             return AskedNothing(self._number)
         if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
@@ -96,7 +96,7 @@ class AskedColumn(Conditions):
         return AskedValues(indices_of(encoded), of_values, places, self._number, values=len(values))
 
     def _one_by_one(self, column: pa.Array) -> AskedConditions:
-        """What a few values say to all conditions."""
+        """The results of all conditions on a few values."""
         try:
             values = column.to_pylist()
         except UnicodeDecodeError:
@@ -117,7 +117,7 @@ class AskedColumn(Conditions):
         return of_all, places
 
     def _by_constants(self, codes: NDArray[np.integer]) -> tuple[Places, Places]:
-        """The pairs of a value, by its place, and a condition that asks for the constant that it is."""
+        """The pairs of a value, by its place, and a condition whose constant it equals."""
         known = np.flatnonzero(codes < self._sizes.size)
         own = codes[known]
         sizes = self._sizes[own]
@@ -126,7 +126,7 @@ class AskedColumn(Conditions):
         return np.repeat(known, sizes), self._of_constants[np.repeat(self._firsts[own], sizes) + within]
 
     def _codes(self, values: pa.Array) -> NDArray[np.integer]:
-        """For each value the place of its constant, or the one behind the last; so for NULL."""
+        """For each value the place of its constant, or the place after the last for others and NULL."""
         other = self._sizes.size
         if self._numbers.size:
             numbers = values.cast(pa.int64()).fill_null(0).to_numpy()
@@ -146,7 +146,7 @@ class AskedColumn(Conditions):
 
 
 class SeveralColumns(Conditions):
-    """The conditions that ask some column among several ones, by their places."""
+    """The conditions on any of several columns, by their places."""
 
     def __init__(self, names: Sequence[str], conditions: Sequence[SomeColumn]) -> None:
         self._names = names
@@ -159,7 +159,7 @@ class SeveralColumns(Conditions):
 
 
 def by_column(conditions: Iterable[AnyCondition]) -> dict[str, list[AnyCondition]]:
-    """Conditions by the column that they ask."""
+    """The conditions, grouped by the column that they compare."""
     columns: dict[str, list[AnyCondition]] = {}
     for condition in conditions:
         columns.setdefault(column_of(condition), []).append(condition)
@@ -167,12 +167,12 @@ def by_column(conditions: Iterable[AnyCondition]) -> dict[str, list[AnyCondition
 
 
 def column_of(condition: Condition) -> str:
-    """The one column that a condition reads which is asked."""
+    """The one column that a condition compares."""
     (column,) = columns_of(condition)
     return column
 
 
 def columns_of(condition: Condition) -> tuple[str, ...]:
-    """The columns that a condition reads, which joins no others."""
+    """The columns that a condition without AND, OR and NOT reads."""
     several: tuple[str, ...] = getattr(condition, "columns", ())
     return tuple(dict.fromkeys(several)) or (getattr(condition, "column"),)  # noqa: B009 - a field of all others

@@ -1,4 +1,4 @@
-"""What a batch says to many conditions at once: in how many rows each may hold, and in which it does."""
+"""The results of many conditions on a batch: an upper bound of the rows in which each holds, and the rows."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ Places: TypeAlias = NDArray[np.int64]
 
 NO_ROWS: Final = np.empty(0, np.int64)
 _FEW: Final = 1 << 16
-"""So many values have codes of 16 bits, which sort in one pass."""
+"""The largest number of values whose codes have 16 bits, which sort in one pass."""
 
 
 class Conditions(Protocol):
-    """Conditions, by their places, that a batch is asked at once."""
+    """Conditions, by their places, that are evaluated together on a batch."""
 
     def asked(self, columns: BatchColumns) -> AskedConditions:
-        """What a batch says to all conditions; raises `OddValueError` for values that only SQL reads."""
+        """The results of all conditions on a batch; raises `OddValueError` for values that only SQL reads."""
 
 
 class AskedConditions(Protocol):
-    """What a batch says to conditions, by their places."""
+    """The results of conditions on a batch, by their places."""
 
     counts: NDArray[np.int64]
-    """The number of rows for which each condition holds, or more, int64[conditions]."""
+    """An upper bound of the number of rows for which each condition holds, int64[conditions]."""
 
     def rows(self, place: int) -> Rows:
-        """The rows for which a condition holds, each once."""
+        """The rows for which a condition holds, without duplicates."""
 
     def holds(self, place: int, rows: Rows) -> Mask:
-        """Whether a condition holds in some rows."""
+        """Whether a condition holds in each of some rows."""
 
 
 class AskedValues(AskedConditions):
-    """What a column of a batch says to the conditions on it.
+    """The results of the conditions on a column of a batch.
 
-    `codes` are the numbers of the values, by row; those from `values` on are of no interest. Value
-    ``of_values[i]`` satisfies the condition ``places[i]``; each pair is there once.
+    `codes` are the numbers of the values, by row; those from `values` on satisfy no condition. Value
+    ``of_values[i]`` satisfies the condition ``places[i]``; there are no duplicate pairs.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class AskedValues(AskedConditions):
         return held
 
     def _test(self, place: int) -> Mask:
-        """Whether a condition holds for each value, and for what is none."""
+        """Whether a condition holds for each value, and False for all other codes."""
         test = self._tests.get(place)
         if test is None:
             test = self._tests[place] = np.zeros(self._number + 1, np.bool_)
@@ -89,7 +89,7 @@ class AskedValues(AskedConditions):
         return test
 
     def _in_order(self) -> tuple[Rows, Places]:
-        """The rows whose values some condition asks for, by value, and where those of each value end."""
+        """The rows whose values satisfy some condition, ordered by value, and the ends of each value."""
         if self._of_asked is None:
             asked = np.zeros(self._number + 1, np.bool_)
             asked[self._values] = True
@@ -102,7 +102,7 @@ class AskedValues(AskedConditions):
 
 
 class AskedRows(AskedConditions):
-    """What a column of a few rows says to the conditions on it: their `rows`, by their places."""
+    """The results of the conditions on a column of a few rows: their `rows`, by place."""
 
     def __init__(self, rows: Mapping[int, list[int]], number: int, size: int) -> None:
         self._rows = {place: np.array(own, np.int64) for place, own in rows.items()}
@@ -121,7 +121,7 @@ class AskedRows(AskedConditions):
 
 
 class AskedNothing(AskedConditions):
-    """What a column of NULLs says to the conditions on it."""
+    """The results of conditions on a column of NULLs."""
 
     def __init__(self, number: int) -> None:
         self.counts = np.zeros(number, np.int64)
@@ -134,7 +134,7 @@ class AskedNothing(AskedConditions):
 
 
 class AskedSeveral(AskedConditions):
-    """What several columns say: a condition holds in a row if it does for one of them."""
+    """The results on several columns: a condition holds in a row if it holds for one of them."""
 
     def __init__(self, columns: Sequence[AskedConditions], number: int, size: int) -> None:
         self._columns = columns
@@ -157,9 +157,9 @@ class AskedSeveral(AskedConditions):
 
 
 class AskedElements(AskedConditions):
-    """What the elements of a column of lists say: a condition holds in a row if it does for one of them.
+    """The results on the elements of lists: a condition holds in a row if it holds for one element.
 
-    `elements` are asked of all elements in a row, and `rows` are theirs, ascending.
+    `elements` are the results on all elements in sequence, and `rows` are their rows, ascending.
     """
 
     def __init__(self, elements: AskedConditions, rows: Rows, size: int) -> None:

@@ -1,7 +1,7 @@
-"""Texts of which few rows are asked for: conditions look at these alone, not at the whole column.
+"""Columns of texts of which conditions need few rows, and evaluate their patterns only on these.
 
-To look for the patterns of all conditions in each text of a column is dear, and pays where many of them ask.
-Where few rules have begun, the other conditions of those that ask have left few rows.
+Searching every text of a column for the patterns of all conditions is expensive, and pays only if many rows
+are needed. If few rules have begun, the other parts of conditions leave few rows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from estero.recognize.rules.conditions.asked_conditions import AskedConditions, 
 
 
 class TextColumn(Conditions):
-    """A column with patterns, of which each batch is asked as those before suggest.
+    """A column with patterns, which are evaluated in the way that previous batches suggest.
 
-    It begins with all rows at once. Where conditions asked for fewer rows than a batch has, they look at
-    these alone in the next one, and where that were more all the same, at all rows at once for good.
+    At first, all rows are searched at once. If conditions need fewer rows than a batch has, patterns are
+    evaluated only on these in the next batch; if that turns out to be more rows, always on all rows.
     """
 
     def __init__(self, name: str, conditions: Sequence[Condition]) -> None:
@@ -45,12 +45,12 @@ class TextColumn(Conditions):
         return AskedTexts(self, columns, None if is_rarely_asked else self._at_once.asked(columns))
 
     def at_once(self, columns: BatchColumns) -> AskedConditions:
-        """What all rows say, of which more were asked than was to be expected."""
+        """The results on all rows, because more rows are needed than expected."""
         self._is_often_asked = True
         return self._at_once.asked(columns)
 
     def count(self, rows: int, of: int) -> bool:
-        """Counts rows that a condition asks for; whether all were no more than those of the batch."""
+        """Counts rows that a condition needs; returns whether all are no more than those of the batch."""
         self._rows = (self._rows or 0) + rows
         return self._rows <= of
 
@@ -67,7 +67,7 @@ class TextColumn(Conditions):
 
 
 class AskedTexts(AskedConditions):
-    """What a column of texts says to the conditions on it; `values` is what all rows say, if it is known."""
+    """The results of the conditions on a column of texts; `values` are those on all rows, if known."""
 
     def __init__(self, column: TextColumn, columns: BatchColumns, values: AskedConditions | None) -> None:
         self._column = column

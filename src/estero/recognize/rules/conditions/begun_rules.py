@@ -1,6 +1,6 @@
-"""Which events matter to rules that begin rarely: those behind a beginning, no further than the window.
+"""The events that matter to rules that begin rarely: those within a window after a beginning.
 
-Most rules of a large set begin nowhere in a batch. The conditions on their later events are not asked then.
+Most rules of a large set do not begin in a batch; the conditions on their later events are not evaluated.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from estero.recognize.rules.conditions.dispatch import HeldRows
 
 @dataclass(frozen=True, slots=True)
 class RuleConditions:
-    """The conditions of the rule at a place in its group, as pairs of a bit and a place among all conditions.
+    """The conditions of the rule at a place in its group, as pairs of a bit and a place of a condition.
 
-    Without one of the events that `opening` ones hold for, no event that `others` hold for matters.
+    Without an event for which one of the `opening` conditions holds, events for which `others` hold do not
+    matter.
     """
 
     rule: int
@@ -48,9 +49,9 @@ class RuleConditions:
 
 
 class AskedRules:
-    """The conditions of the rules of a group, and those of them that a batch may matter to.
+    """The conditions of the rules of a group, and the rules that a batch may concern.
 
-    Most conditions hold nowhere in a small batch. To look at each of them takes longer than all else.
+    Most conditions hold nowhere in a small batch; evaluating each of them would take most of the time.
     """
 
     def __init__(self, conditions: Sequence[RuleConditions] = ()) -> None:
@@ -61,11 +62,11 @@ class AskedRules:
         self._others = _pairs([asked.others for asked in self.conditions])
 
     def without(self, rule: int) -> AskedRules:
-        """Those of all rules but one."""
+        """The conditions of all rules but one."""
         return AskedRules([asked for asked in self.conditions if asked.rule != rule])
 
     def mattering(self, held: HeldRows, begun: BegunBatch) -> Iterator[tuple[Rows, int, int]]:
-        """The rows of the events that matter to rules, each with its rule and the bit of the condition."""
+        """The rows of the events that concern rules, each with its rule and the bit of the condition."""
         may_hold, are_open = held.may_hold, begun.are_open(self.rules)
         numbers, places = self._opening
         matters = np.zeros(self.rules.size, np.bool_)
@@ -80,16 +81,16 @@ class AskedRules:
 
 
 def _pairs(conditions: Sequence[Sequence[tuple[int, int]]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The number of a rule and the place of a condition that it has, for each of them."""
+    """The number of a rule and the place of a condition of it, for each of its conditions."""
     pairs = [(number, place) for number, own in enumerate(conditions) for _, place in own]
     numbers, places = np.ascontiguousarray(np.array(pairs, np.int64).reshape(-1, 2).T)
     return numbers, places
 
 
 class BegunRules:
-    """When an event came last that each rule of a group begins with, by their places.
+    """The last event with which each rule of a group began, by its place.
 
-    All have the window of `plan`. Rules that are `resumed` may have begun with any event before.
+    All rules have the window of `plan`. Rules that are `resumed` may have begun with any earlier event.
     """
 
     def __init__(self, plan: Plan, *, resumed: bool) -> None:
@@ -100,7 +101,7 @@ class BegunRules:
         self._resumed = resumed
 
     def among(self, events: pa.RecordBatch, rules: int) -> BegunBatch:
-        """What is known of a batch of events, which come in order; `rules` is how many places there are."""
+        """The beginnings before and in a batch of events in order; `rules` is the number of places."""
         stamps = numbers_of(events, self._stamp)
         if self._resumed and stamps.size:
             self._before, self._resumed = int(stamps[0]), False
@@ -117,19 +118,19 @@ class _LastBeginnings:
     known: NDArray[np.bool_]
 
     def grown(self, rules: int) -> _LastBeginnings:
-        """The same with places for more rules."""
+        """The same beginnings with places for more rules."""
         more = 2 * rules - self.stamps.size
         return _LastBeginnings(np.pad(self.stamps, (0, more)), np.pad(self.known, (0, more)))
 
     def note(self, rule: int, stamp: int) -> None:
-        """A rule begins there, or has begun later."""
+        """Notes that a rule begins at a stamp, unless it has begun later."""
         if not self.known[rule] or self.stamps[rule] < stamp:
             self.stamps[rule], self.known[rule] = stamp, True
 
 
 @dataclass(frozen=True, slots=True)
 class BegunBatch:
-    """The stamps of events in order, and of the last beginnings of rules: `last`, or all of them `before`."""
+    """The stamps of events in order, and the last beginnings of rules: `last`, or all of them `before`."""
 
     stamps: NDArray[np.int64]
     last: _LastBeginnings
@@ -139,7 +140,7 @@ class BegunBatch:
     def mattering(
         self, asked: RuleConditions, held: HeldRows, *, is_open: bool
     ) -> Iterator[tuple[Rows, int]]:
-        """The rows of the events that matter to a rule, with the bit of each of its conditions."""
+        """The rows of the events that concern a rule, with the bit of each of its conditions."""
         begin = self.stamps.size
         for bit, place in asked.opening:
             rows = held.of(place)
@@ -155,7 +156,7 @@ class BegunBatch:
                 yield rows if not begin else rows[rows >= begin], bit
 
     def are_open(self, rules: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rules have begun no further than the window before these events."""
+        """The rules that have begun within the window before these events."""
         if not self.stamps.size:
             return np.zeros(rules.size, np.bool_)
         known = self.last.known[rules]

@@ -1,6 +1,6 @@
-"""A column that many conditions compare with constants, ``size > 500``: the rows of a batch in one order.
+"""A column that many conditions compare with bounds, ``size > 500``: its rows are sorted once per batch.
 
-In the order of its values the rows for which a comparison holds are a range; a binary search has its ends.
+In the order of the values, the rows for which a comparison holds are a range, found by binary search.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from estero.classify.vectors.text_patterns import Negation
 from estero.recognize.rules.conditions.asked_conditions import AskedConditions, Conditions, Rows
 
 FEWEST_BOUNDS: Final = 32
-"""From so many different comparisons on, to order a column costs less than to test it for each of them."""
+"""The number of different comparisons from which sorting a column costs less than testing each of them."""
 
 _SIDES: Final[Mapping[str, Literal["left", "right"]]] = {
     "<": "left",
@@ -57,7 +57,7 @@ class BoundedColumn(Conditions):
 
 
 class BoundedValues(AskedConditions):
-    """What a batch says to the comparisons of a column: each holds for the rows of a range of `order`."""
+    """The results of the comparisons of a column: each holds for the rows of a range of `order`."""
 
     def __init__(self, order: Rows, starts: NDArray[np.int64], ends: NDArray[np.int64], size: int) -> None:
         self._order, self._starts, self._ends = order, starts, ends

@@ -1,9 +1,9 @@
-"""Many conditions joined by AND, OR and NOT over parts that they share, and how they are asked of a batch.
+"""Many conditions joined by AND, OR and NOT over shared parts, and their evaluation on a batch.
 
-For each batch the parts that ask a column for constants or patterns are counted first. From these numbers
-follows for every condition, by a few vector operations for all of them, in how many rows it holds at most:
-the least of its parts joined by AND, the sum of those joined by OR. Most hold in none, and are done. The
-others look at the rows of their rarest part, and ask them the rest.
+For each batch, the rows of the parts that compare a column with constants or patterns are counted first. From
+these numbers, a few vector operations compute an upper bound of the rows of every condition: the minimum of
+its parts joined by AND, the sum of those joined by OR. It is 0 for most conditions. The others are evaluated
+on the rows of their rarest part.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from estero.recognize.rules.conditions.asked_texts import TextColumn
 from estero.recognize.rules.conditions.bounded_columns import BoundedColumn, bounded
 
 _OFTEN: Final = 8
-"""From so many conditions on a part of them is evaluated for a whole batch."""
+"""The number of conditions from which a part of them is evaluated for a whole batch."""
 
 
 class AskedBatch:
-    """What is known of a batch; `most` says in how many rows a part holds at most, by its number.
+    """The results on a batch; `most` has an upper bound of the rows of each part, by its number.
 
-    Behind those of all parts are the numbers of one that holds nowhere, and of one that holds everywhere.
+    After the numbers of all parts come those of a part that never holds, and of one that always holds.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class AskedBatch:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Part(ABC):
-    """A part of conditions: its number, how many others have it, and whether it is dear to evaluate."""
+    """A part of conditions: its number, the number of parts that contain it, and whether it is expensive."""
 
     number: int
     level: int = 0
@@ -69,14 +69,14 @@ class Part(ABC):
 
     @abstractmethod
     def _rows(self, batch: AskedBatch) -> Rows:
-        """The rows in which it holds, each once."""
+        """The rows in which it holds, without duplicates."""
 
     @abstractmethod
     def holds(self, batch: AskedBatch, rows: Rows) -> Mask:
-        """Whether it holds in some rows."""
+        """Whether it holds in each of some rows."""
 
     def rows(self, batch: AskedBatch) -> Rows:
-        """The rows in which it holds, each once, worked out once."""
+        """The rows in which it holds, without duplicates and computed once."""
         if self.users == 1:
             return self._rows(batch)
         if self.number not in batch.rows:
@@ -86,7 +86,7 @@ class Part(ABC):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Asked(Part):
-    """A part that is asked with others: the number of its column, and its place there."""
+    """A part that is evaluated together with others: the number of its column, and its place there."""
 
     column: int = 0
     place: int = 0
@@ -187,7 +187,7 @@ class Some(Part):
 
 
 class ConditionForest:
-    """Conditions whose parts are known once, however many have them; `roots` are the conditions, in order."""
+    """Conditions with shared parts; `roots` are the conditions, in order."""
 
     def __init__(self, conditions: Sequence[Condition]) -> None:
         self._parts: dict[Condition, Part] = {}
@@ -259,7 +259,7 @@ class ConditionForest:
         return Evaluated(number=len(self._parts), dear=dear, condition=condition)
 
     def asked(self, columns: BatchColumns) -> AskedBatch:
-        """What a batch, whose columns have the names of attributes, says to all conditions."""
+        """The results of all conditions on a batch, whose columns have the names of attributes."""
         values = [column.asked(columns) for column in self._columns]
         most = np.empty(len(self._parts) + 2, np.int64)
         most.fill(columns.batch.num_rows)
@@ -281,7 +281,7 @@ def _asked_column(name: str, conditions: Sequence[Condition]) -> Conditions:
 
 @dataclass(frozen=True, slots=True)
 class _Together:
-    """Parts by their numbers that all join others alike: those of the first one come first in `parts`."""
+    """Parts by number that join others by the same operator; those of the first come first in `parts`."""
 
     numbers: NDArray[np.int64]
     parts: NDArray[np.int64]

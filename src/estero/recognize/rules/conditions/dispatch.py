@@ -1,7 +1,7 @@
-"""Which events each of many conditions holds for, at the cost of those that it wants.
+"""The events for which each of many conditions holds, at a cost that depends on the conditions that hold.
 
-Most conditions of rules ask columns for constants or patterns, ``name = 'n17' AND path LIKE '%/etc/%'``. What
-a batch says to all of these is worked out once; a condition then looks at the rows of its rarest part.
+Most conditions of rules compare columns with constants or patterns, ``name = 'n17' AND path LIKE '%/etc/%'``.
+These are evaluated once for all conditions; a condition is then evaluated on the rows of its rarest part.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from estero.recognize.rules.conditions.plain_conditions import type_names
 
 FEWEST: Final = 8
 SPARE: Final = 64
-"""Conditions of rules that are gone may be so many more than the others."""
+"""The number of conditions of removed rules that may exceed that of all others."""
 
 
 def is_worth_it(rules: int) -> bool:
-    """Whether conditions of so many rules with the same keys are dispatched."""
+    """Whether the conditions of this number of rules with the same keys are dispatched."""
     return rules >= FEWEST
 
 
 class HeldRows(Protocol):
-    """The rows of a batch for which each condition holds, worked out when somebody asks for them.
+    """The rows of a batch for which each condition holds, computed on demand.
 
-    Threads may ask at the same time.
+    It may be used by several threads.
     """
 
     def of(self, place: int) -> Rows:
-        """The rows, each once, for which the condition at a place holds."""
+        """The rows, without duplicates, for which the condition at a place holds."""
 
     @property
     def may_hold(self) -> Mask:
-        """Of the condition at each place, whether it may hold for some row."""
+        """Whether the condition at each place may hold for some row."""
 
 
 class Dispatcher:
     """Conditions by their predicates; each predicate keeps its place, and each type its bit.
 
-    Conditions that are added together are a layer, and small layers are built together, so that one more
-    condition costs the logarithm of their number on average, and not all of them.
+    Conditions that are added together are a layer, and small layers are merged, so that adding a condition
+    costs the logarithm of their number on average.
     """
 
     def __init__(self, types: Iterable[str] = ()) -> None:
@@ -63,11 +63,11 @@ class Dispatcher:
         self._renamed: tuple[list[str], list[str]] = ([], [])
 
     def has_bits_for(self, predicates: Iterable[EventPredicate]) -> bool:
-        """Whether a word has bits for the types of predicates as well."""
+        """Whether a word has bits for the types of further predicates."""
         return len(dict.fromkeys((*self.types, *type_names(predicates)))) <= WORD
 
     def add(self, conditions: Mapping[EventPredicate, Condition]) -> None:
-        """Adds conditions; those whose predicates are there stay as they are."""
+        """Adds conditions; those of known predicates stay as they are."""
         new = {one: condition for one, condition in conditions.items() if one not in self.places}
         if not new:
             return
@@ -81,11 +81,11 @@ class Dispatcher:
         self._layers.append(_Layer.of(begin, new, self.types))
 
     def has_many_beside(self, number: int) -> bool:
-        """Whether conditions are many more than this number."""
+        """Whether there are many more conditions than this number."""
         return len(self.places) > 2 * number + SPARE
 
     def keep(self, asked: Collection[EventPredicate]) -> None:
-        """Forgets the conditions of all other predicates; the places of these are others afterwards."""
+        """Drops the conditions of all predicates but these, whose places change."""
         conditions = {
             one: condition
             for layer in self._layers
@@ -97,7 +97,7 @@ class Dispatcher:
         self.add(conditions)
 
     def held(self, events: pa.RecordBatch) -> HeldRows | None:
-        """The rows of events, classified by types, for which each condition holds; None without any."""
+        """The rows of events, classified by type, for which each condition holds; None without conditions."""
         if not self._layers or not events.num_rows:
             return None
         columns = BatchColumns(events.rename_columns(self._attributes(events.schema.names)))
@@ -105,7 +105,7 @@ class Dispatcher:
         return _Held(asked, numbers_of(events, bits_name(0)), sum(self.types.values()))
 
     def _attributes(self, columns: list[str]) -> list[str]:
-        """The attributes that columns have, which are the same for all batches mostly."""
+        """The attributes of columns, which are usually the same for all batches."""
         known, attributes = self._renamed
         if columns != known:
             attributes = list(map(attribute_in, columns))
@@ -114,7 +114,7 @@ class Dispatcher:
 
 
 class _Wanted(NamedTuple):
-    """What a condition asks of events of some types; None for all of them."""
+    """The condition on events of some types; None for all of them."""
 
     types: int
     condition: Part | None
@@ -129,7 +129,7 @@ class _Layer:
     forest: ConditionForest
     wanted: Sequence[_Wanted]
     parts: NDArray[np.int64]
-    """For each condition the number of its part; behind all parts come none of the rows, and all."""
+    """The number of the part of each condition; after all parts come one without rows, and one with all."""
 
     @classmethod
     def of(
@@ -152,13 +152,13 @@ class _Layer:
         return cls(begin, conditions, forest, wanted, np.array(parts, np.int64))
 
     def may_hold(self, asked: AskedBatch) -> Mask:
-        """Of each condition, whether it may hold for some row."""
+        """Whether each condition may hold for some row."""
         may_hold: Mask = asked.at_most[self.parts] > 0
         return may_hold
 
 
 class _Held(HeldRows):
-    """What layers say of a batch whose events have these `types`, of `all_types` that there are."""
+    """The results of layers on a batch whose events have these `types`, of all the types `all_types`."""
 
     def __init__(
         self, asked: Sequence[tuple[_Layer, AskedBatch]], types: NDArray[np.int64], all_types: int

@@ -1,4 +1,4 @@
-"""Conditions on one event that batches can be asked, without SQL: which are plain, and what they read."""
+"""Conditions on one event that are evaluated on batches without SQL, and the attributes that they read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from estero.language.tree.paths import column_of, is_path, steps_of
 from estero.language.tree.schema import Kind
 
 _KINDS: Final = frozenset({Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL})
-"""Kinds of columns of which every value means here what it means in SQL."""
+"""The kinds of columns whose values mean here the same as in SQL."""
 
 
 def plain_conditions(
     predicates: Iterable[EventPredicate], columns: Mapping[str, ColumnType], events: pa.Schema
 ) -> dict[EventPredicate, Condition]:
-    """The conditions of predicates, but for those that only SQL can evaluate.
+    """The conditions of predicates, except for those that only SQL can evaluate.
 
-    `columns` says how expressions read attributes, `events` are the columns of classified batches.
+    `columns` has the forms in which expressions read attributes, and `events` are the columns of classified
+    batches.
     """
     read = _with_paths(columns, events)
     plain = PatternColumns(read, _attributes(read, events))
@@ -42,7 +43,7 @@ def plain_conditions(
 
 
 def type_names(predicates: Iterable[EventPredicate]) -> list[str]:
-    """The names of the types that conditions ask for."""
+    """The names of the types in conditions."""
     return list(dict.fromkeys(name for predicate in predicates for name in predicate.types))
 
 
@@ -54,7 +55,7 @@ def condition_columns(predicates: Iterable[EventPredicate]) -> list[str]:
 
 
 def _with_paths(columns: Mapping[str, ColumnType], events: pa.Schema) -> dict[str, ColumnType]:
-    """How attributes are read, with those inside of structs and lists that have columns of their own."""
+    """The forms of attributes, including those inside of structs and lists that have columns of their own."""
     types: dict[str, ColumnType] = dict(columns)
     for name in filter(is_path, map(attribute_in, events.names)):
         inner = columns.get(column_of(name))
@@ -66,9 +67,9 @@ def _with_paths(columns: Mapping[str, ColumnType], events: pa.Schema) -> dict[st
 
 
 def _attributes(columns: Mapping[str, ColumnType], events: pa.Schema) -> pa.Schema:
-    """The attributes among the columns of classified events, but for those of kinds that are SQL's.
+    """The attributes among the columns of classified events, except for kinds that only SQL reads.
 
-    Lists of strings are there for what is asked of their elements.
+    They include lists of strings, for conditions on their elements.
     """
     fields = []
     for name, column in columns.items():
