@@ -27,6 +27,7 @@ from estero.cli.ending import (
     write_out,
 )
 from estero.cli.options import (
+    LOCAL,
     PICTURES,
     Engine,
     Format,
@@ -61,9 +62,6 @@ P = ParamSpec("P")
 
 DATA_OR_RUN_ERROR = 1
 QUERY_OR_USAGE_ERROR = 2
-
-LOCAL = "local[*]"
-"""The master of Spark on this machine, with all its cores."""
 
 WIDTH_OF_HELP = 120
 """The longest lines of the help, on a terminal that is wide enough."""

@@ -58,6 +58,9 @@ class EventsFormat(StrEnum):
     ARROW = "arrow"
 
 
+LOCAL = "local[*]"
+"""The master of Spark on this machine, with all its cores."""
+
 PICTURES = (".svg", ".png", ".pdf")
 
 _ARGUMENTS, _OPTIONS = "Arguments", "Options"
