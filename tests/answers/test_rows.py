@@ -60,6 +60,23 @@ def test_names_that_are_taken_get_an_underscore() -> None:
     }
 
 
+@pytest.mark.parametrize("key", ["match", "label", "position"])
+def test_a_key_whose_name_is_taken_gets_an_underscore_and_is_not_repeated(key: str) -> None:
+    stream = events(f"A({key}=7) B({key}=7) A({key}=8) B({key}=8)")
+    found = estero.query(f"SELECT A, B[type] WHERE A ; B PARTITION BY [{key}]").run(stream, type="type")
+    rows = found.rows()
+    assert rows.schema.names == ["match", "label", "position", f"{key}_", "type"]
+    assert [tuple(row.values()) for row in rows] == [
+        (0, "A", 0, 7, "A"),
+        (0, "B", 1, 7, "B"),
+        (1, "A", 2, 8, "A"),
+        (1, "B", 3, 8, "B"),
+    ]
+    for by_partition in (False, True):
+        taking_part = found.participation(by_partition=by_partition).to_dicts()
+        assert [row[f"{key}_"] for row in taking_part] == [7, 7, 8, 8]
+
+
 def test_what_is_computed_of_a_complex_event_is_no_attribute_of_its_events() -> None:
     rows = answer("SELECT x[v], count(B) AS n, 2 * x.v AS v WHERE A AS x ; B PARTITION BY [k]").rows()
     assert rows.schema.names == ["match", "label", "position", "k", "v"]
