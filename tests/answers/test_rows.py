@@ -108,6 +108,26 @@ def test_rows_are_frames_and_files() -> None:
     assert "labels" not in json.loads(lines.getvalue().splitlines()[0])
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2), pa.dictionary(pa.int8(), pa.binary())],
+)
+def test_bytes_are_written_to_csv_as_to_json(kind: pa.DataType) -> None:
+    values = pa.array([b"\xff\xfe", None], pa.binary())
+    encoded = pa.types.is_dictionary(kind)
+    column = values.dictionary_encode().cast(kind) if encoded else values.cast(kind)
+    rows = (
+        estero.query("SELECT A[b] WHERE A")
+        .run(pa.table({"type": ["A", "A"], "b": column}), type="type")
+        .rows()
+    )
+    csv, lines = io.BytesIO(), io.BytesIO()
+    rows.write(csv, format="csv")
+    rows.write(lines, format="jsonl")
+    assert csv.getvalue() == b'"match","label","position","b"\n0,"A",0,"//4="\n1,"A",1,\n'
+    assert [json.loads(line)["b"] for line in lines.getvalue().splitlines()] == ["//4=", None]
+
+
 def test_rows_come_in_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     all_rows = answer("SELECT * WHERE (A OR B)+ AS x").rows()
     whole = all_rows.to_arrow()
