@@ -213,6 +213,9 @@ def run(
     if stream is None:
         raise click.BadParameter("run needs events", param_hint="--events")
     load_predicates(predicates)
+    if count:
+        of_rows = {"out": out, "format": format, "positions": positions, "rows": rows is RowsOf.EVENTS}
+        refuse(of_rows, "has no effect with --count, which prints a number: leave one of them out")
     if is_rules(query):
         of_one: dict[str, object] = {"limit": limit is not None, "positions": positions, "partials": partials}
         of_one |= {"rows": rows is RowsOf.EVENTS, "engine": engine is Engine.SPARK, "master": master}

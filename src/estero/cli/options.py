@@ -347,8 +347,9 @@ def stream_of(
 ) -> Stream | None:
     """The stream that the options of a command describe; None without events."""
     if not events:
-        if events_format is not None:
-            raise click.BadParameter("there are no events: give --events, too", param_hint="--events-format")
+        about = {"events-format": events_format, "type": type, "time": time, "time-unit": time_unit}
+        about |= {"order": order, "types": types, "delimiter": delimiter, "columns": columns}
+        refuse(about | {"timestamp-format": timestamp_format}, "there are no events: name their files, too")
         return None
     if events.count("-") > 1:
         raise click.BadParameter("standard input can be read once", param_hint="--events")
