@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import given
 import estero
 from estero.answers.answer import Answer
 from estero.answers.report import label_of
+from estero.errors import DataError
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
 from estero.testing import events
@@ -126,6 +128,15 @@ def test_bytes_are_written_to_csv_as_to_json(kind: pa.DataType) -> None:
     rows.write(lines, format="jsonl")
     assert csv.getvalue() == b'"match","label","position","b"\n0,"A",0,"//4="\n1,"A",1,\n'
     assert [json.loads(line)["b"] for line in lines.getvalue().splitlines()] == ["//4=", None]
+
+
+def test_a_type_that_parquet_does_not_have_is_an_error_that_says_so(tmp_path: Path) -> None:
+    intervals = pa.array([pa.MonthDayNano([1, 2, 3])])
+    found = estero.query("SELECT * WHERE A").run(pa.table({"type": ["A"], "i": intervals}), type="type")
+    for written in (found, found.rows()):
+        with pytest.raises(DataError, match=r"Parquet does not have the types of all columns.*interval"):
+            written.write(tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_come_in_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from estero.answers.report import (
 )
 from estero.answers.shown_values import json_values, shown_values
 from estero.arguments import shown
+from estero.errors import DataError
 
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 64 << 20
@@ -96,9 +97,16 @@ class _Counted:
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """One Parquet file; small batches are gathered into row groups."""
-    import pyarrow.parquet  # takes 20 ms, which other formats are spared
+    from pyarrow.parquet import ParquetWriter  # takes 20 ms, which other formats are spared
 
-    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+    try:
+        writer = ParquetWriter(file, schema)
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(
+            f"Parquet does not have the types of all columns: {error}",
+            hint="name the attributes to show in SELECT, or write another format",
+        ) from error
+    with writer:
         for table in _gathered(schema, batches):
             writer.write_table(table)
 
