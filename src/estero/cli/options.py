@@ -347,9 +347,10 @@ def stream_of(
 ) -> Stream | None:
     """The stream that the options of a command describe; None without events."""
     if not events:
-        about = {"events-format": events_format, "type": type, "time": time, "time-unit": time_unit}
+        about: dict[str, object] = {"events-format": events_format, "type": type, "time": time}
+        about |= {"time-unit": time_unit, "timestamp-format": timestamp_format}
         about |= {"order": order, "types": types, "delimiter": delimiter, "columns": columns}
-        refuse(about | {"timestamp-format": timestamp_format}, "there are no events: name their files, too")
+        refuse(about, "there are no events: name their files, too")
         return None
     if events.count("-") > 1:
         raise click.BadParameter("standard input can be read once", param_hint="--events")
