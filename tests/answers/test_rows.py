@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hypothesis import given
 import estero
 from estero.answers.answer import Answer
 from estero.answers.report import label_of
+from estero.errors import DataError
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event
 from estero.testing import events
@@ -60,6 +62,23 @@ def test_names_that_are_taken_get_an_underscore() -> None:
     }
 
 
+@pytest.mark.parametrize("key", ["match", "label", "position"])
+def test_a_key_whose_name_is_taken_gets_an_underscore_and_is_not_repeated(key: str) -> None:
+    stream = events(f"A({key}=7) B({key}=7) A({key}=8) B({key}=8)")
+    found = estero.query(f"SELECT A, B[type] WHERE A ; B PARTITION BY [{key}]").run(stream, type="type")
+    rows = found.rows()
+    assert rows.schema.names == ["match", "label", "position", f"{key}_", "type"]
+    assert [tuple(row.values()) for row in rows] == [
+        (0, "A", 0, 7, "A"),
+        (0, "B", 1, 7, "B"),
+        (1, "A", 2, 8, "A"),
+        (1, "B", 3, 8, "B"),
+    ]
+    for by_partition in (False, True):
+        taking_part = found.participation(by_partition=by_partition).to_dicts()
+        assert [row[f"{key}_"] for row in taking_part] == [7, 7, 8, 8]
+
+
 def test_what_is_computed_of_a_complex_event_is_no_attribute_of_its_events() -> None:
     rows = answer("SELECT x[v], count(B) AS n, 2 * x.v AS v WHERE A AS x ; B PARTITION BY [k]").rows()
     assert rows.schema.names == ["match", "label", "position", "k", "v"]
@@ -89,6 +108,35 @@ def test_rows_are_frames_and_files() -> None:
     rows.write(lines, format="jsonl")
     assert json.loads(lines.getvalue().splitlines()[0])["label"] == "A"
     assert "labels" not in json.loads(lines.getvalue().splitlines()[0])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2), pa.dictionary(pa.int8(), pa.binary())],
+)
+def test_bytes_are_written_to_csv_as_to_json(kind: pa.DataType) -> None:
+    values = pa.array([b"\xff\xfe", None], pa.binary())
+    encoded = pa.types.is_dictionary(kind)
+    column = values.dictionary_encode().cast(kind) if encoded else values.cast(kind)
+    rows = (
+        estero.query("SELECT A[b] WHERE A")
+        .run(pa.table({"type": ["A", "A"], "b": column}), type="type")
+        .rows()
+    )
+    csv, lines = io.BytesIO(), io.BytesIO()
+    rows.write(csv, format="csv")
+    rows.write(lines, format="jsonl")
+    assert csv.getvalue() == b'"match","label","position","b"\n0,"A",0,"//4="\n1,"A",1,\n'
+    assert [json.loads(line)["b"] for line in lines.getvalue().splitlines()] == ["//4=", None]
+
+
+def test_a_type_that_parquet_does_not_have_is_an_error_that_says_so(tmp_path: Path) -> None:
+    intervals = pa.array([pa.MonthDayNano([1, 2, 3])])
+    found = estero.query("SELECT * WHERE A").run(pa.table({"type": ["A"], "i": intervals}), type="type")
+    for written in (found, found.rows()):
+        with pytest.raises(DataError, match=r"Parquet does not have the types of all columns.*interval"):
+            written.write(tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_come_in_batches_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:

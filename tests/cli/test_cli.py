@@ -199,6 +199,15 @@ def test_each_marked_event_has_a_row(night: Path, tmp_path: Path) -> None:
     assert json.loads(lines[0])["label"] == "calm"
 
 
+@pytest.mark.parametrize(
+    "asked", [["--out", "x.csv"], ["--format", "csv"], ["--positions"], ["--rows", "events"]]
+)
+def test_a_count_does_not_leave_out_in_silence_what_else_is_asked(night: Path, asked: list[str]) -> None:
+    result = run(night, "frost", "--count", *asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{asked[0]}: has no effect with --count, which prints a number" in " ".join(result.stderr.split())
+
+
 def test_check_notes_what_is_easily_misread(night: Path) -> None:
     (night / "limited.ceql").write_text("SELECT * WHERE Wind LIMIT 3")
     result = estero("check", night / "limited.ceql")

@@ -117,7 +117,10 @@ def test_the_format_of_the_events_can_be_said(night: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--events-format", "csv"], "there are no events: give --events, too"),
+        (["--events-format", "csv"], "there are no events: name their files, too"),
+        (["--type", "kind"], "--type: there are no events: name their files, too"),
+        (["--order", "id"], "--order: there are no events: name their files, too"),
+        (["--delimiter", ";"], "--delimiter: there are no events: name their files, too"),
         (["--events", ".", "--events-format", "csv"], ". is not a file: files of a directory or a pattern"),
         (["--events", "-", "--events", "-"], "standard input can be read once"),
     ],

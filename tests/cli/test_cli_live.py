@@ -58,6 +58,21 @@ def stream(*arguments: str) -> Result:
         (["--from", "json:in", "--shed"], "there is no limit: give --memory-limit, too"),
         (["--from", "json:in", "--partials"], "is for Spark, not for the local engine"),
         (["--from", "json:in", "--rows", "events"], "is for Spark, not for the local engine"),
+        (["--from", "json:in", "--master", "local[2]"], "--master: is for Spark, not for the local engine"),
+        (
+            ["--from", "parquet:in?maxFilesPerTrigger=1"],
+            "there is no option maxFilesPerTrigger: parquet: has no options in the local engine",
+        ),
+        (["--from", "csv:in?seq=;"], "csv:in: there is no option seq: the local engine knows sep, delimiter"),
+        (["--from", "csv:in?sep=ab"], "the option sep is one character, not ab"),
+        (["--from", "kafka://h:1/a?startingOffsets=end"], "startingOffsets is earliest or latest, not end"),
+        (["--from", "json:in", "--to", "json:out?compression=gzip"], "there is no option compression"),
+        (
+            ["--from", "json:in", "--to", "kafka://h:1/a?transaction=false"],
+            "the local engine knows transactions, commitIntervalMs, key, kafka.NAME",
+        ),
+        (["--from", "json:in", "--to", "kafka://h:1/a?transactions=no"], "is true or false, not no"),
+        (["--from", "json:in", "--dead-letters", "json:x?a=1"], "json:x: there is no option a"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_starts(here: Path, arguments: list[str], message: str) -> None:
@@ -103,6 +118,13 @@ def test_what_a_stream_writes_is_not_its_source(here: Path, arguments: list[str]
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
     assert len(list((here / "in").iterdir())) == 1
+
+
+def test_a_setting_of_kafka_that_does_not_exist_is_an_error_of_the_source(here: Path) -> None:
+    pytest.importorskip("confluent_kafka")
+    result = stream("query.ceql", "--engine", "local", "--from", "kafka://h:1/a?kafka.bogus=1", *COLUMNS)
+    assert result.exit_code == 1
+    assert 'kafka://h:1/a: Kafka says: No such configuration property: "bogus"' in result.stderr
 
 
 def test_a_directory_that_is_not_there_is_told(here: Path, caplog: pytest.LogCaptureFixture) -> None:

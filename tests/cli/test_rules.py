@@ -43,6 +43,22 @@ def test_they_are_run_together(rules: Path, night: Path, tmp_path: Path) -> None
     assert "shared automaton: colder, frost" in estero("explain", str(rules), *events(night)).stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--param", "x=1"], "--param: no rule has the parameter $x"),
+        (["--until", "end"], "--until: until is for rules that end with NOT(…) FOR, and there is none"),
+        (["--count", "--format", "csv"], "--format: has no effect with --count, which prints a number"),
+    ],
+)
+def test_what_no_rule_can_use_is_wrong_usage(
+    rules: Path, night: Path, arguments: list[str], message: str
+) -> None:
+    result = estero("run", str(rules), *events(night), *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in " ".join(result.stderr.split())
+
+
 def test_one_file_with_a_rule_in_eql_is_run_checked_and_explained(tmp_path: Path, night: Path) -> None:
     file = tmp_path / "cold.eql"
     file.write_text("Temperature where value < 0")

@@ -19,6 +19,7 @@ from estero.automata.cea import EventPredicate
 from estero.automata.registers import Value
 from estero.classify.rows.texts import regex_test
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
+from estero.classify.vectors.arrow_types import value_type
 from estero.events.streams.batch_classifier import Classifier
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
@@ -40,6 +41,8 @@ COLUMNS = pa.schema(
         ("d", pa.date32()),
         ("n", pa.null()),
         ("e", pa.dictionary(pa.int32(), pa.string())),
+        ("ed", pa.dictionary(pa.int8(), pa.date32())),
+        ("et", pa.dictionary(pa.int32(), pa.timestamp("ms"))),
         *((f"i{bits}", pa.type_for_alias(f"int{bits}")) for bits in (8, 16, 32, 64)),
         *((f"u{bits}", pa.type_for_alias(f"uint{bits}")) for bits in (8, 16, 32)),
         *((f"t{unit}", pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")),
@@ -116,6 +119,17 @@ def same_values(one: pa.RecordBatch, other: pa.RecordBatch) -> bool:
 MOMENT = datetime(2024, 2, 29, 23, 59, 58, tzinfo=UTC)
 
 
+def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows in the columns of every type; Arrow itself makes no dictionaries of times."""
+    plain = pa.schema([(field.name, value_type(field.type)) for field in COLUMNS])
+    table = pa.Table.from_pylist(rows, schema=plain)
+    for place, field in enumerate(COLUMNS):
+        if pa.types.is_dictionary(field.type):
+            encoded = table.column(place).dictionary_encode().cast(field.type)
+            table = table.set_column(place, field, encoded)
+    return table
+
+
 def of_every_type() -> pa.Table:
     """A row of values in the middle, one at the edges, one of NULLs, and the first again."""
     times = [field.name for field in COLUMNS if pa.types.is_timestamp(field.type)]
@@ -129,12 +143,14 @@ def of_every_type() -> pa.Table:
         "e": "x",
     }
     middle |= {f"i{bits}": -7 for bits in (8, 16, 32, 64)} | {f"u{bits}": 7 for bits in (8, 16, 32)}
-    middle |= {"d": MOMENT.date(), "n": None} | dict.fromkeys(times, MOMENT)
+    middle |= {"d": MOMENT.date(), "n": None, "ed": MOMENT.date(), "et": MOMENT} | dict.fromkeys(
+        times, MOMENT
+    )
     edge = middle | {"f": math.nan, "g": -math.inf, "d": date(1, 1, 1), "b": False, "s": "a\0b"}
     edge |= {f"i{bits}": -(2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
     edge |= {f"u{bits}": 2**bits - 1 for bits in (8, 16, 32)}
     edge |= {"tus": datetime(1, 1, 1, tzinfo=UTC), "ts": datetime(9999, 12, 31, tzinfo=UTC)}
-    return pa.Table.from_pylist([middle, edge, {"type": "B"}, middle], schema=COLUMNS)
+    return table_of([middle, edge, {"type": "B"}, middle])
 
 
 @pytest.mark.parametrize("key", [None, *(name for name in COLUMNS.names if name != "n")])
@@ -152,7 +168,7 @@ def test_keys_of_several_values_are_hashed_alike(keys: tuple[tuple[str, ...], ..
     others = {"type": "A", "s": "k", "i8": 1, "b": True, "tus": MOMENT, "d": MOMENT.date()}
     rows = [others | {"f": number, "g": number} for number in floats]
     both = Both(COLUMNS, (EventPredicate(("A",)),), keys=keys)
-    both.assert_same(pa.Table.from_pylist(rows * 2, schema=COLUMNS))
+    both.assert_same(table_of(rows * 2))
 
 
 def test_what_is_compared_with_other_events_is_alike() -> None:
@@ -227,7 +243,7 @@ def is_left_to_sql(node: Node) -> bool:
 def test_many_predicates_fill_several_words() -> None:
     asked = [EventPredicate(("A",), condition(f"i64 = {number}")) for number in range(130)]
     rows = [{"type": "A", "i64": number} for number in (0, 62, 63, 64, 129, 130)]
-    Both(COLUMNS, asked, payload=("i64",)).assert_same(pa.Table.from_pylist(rows, schema=COLUMNS))
+    Both(COLUMNS, asked, payload=("i64",)).assert_same(table_of(rows))
 
 
 # -------------------------------------------------------------------------- what users have for values

@@ -104,6 +104,12 @@ def test_strings_that_are_not_utf8_are_shown_and_written_as_they_are() -> None:
             ask()
 
 
+def test_a_time_of_day_that_python_cannot_hold_is_said() -> None:
+    answer = answer_with(pa.array([0, 1], pa.int64()).cast(pa.time64("ns")))
+    with pytest.raises(estero.DataError, match="cannot be a Python value: a time of day has nanoseconds"):
+        answer.to_pandas()
+
+
 def test_nested_values_and_missing_ones_are_shown() -> None:
     times = pa.array([None, YEAR_10000, 0, 2**62], pa.timestamp("us"))
     events = pa.StructArray.from_arrays([times, not_utf8(b"a", b"\xff", b"b", b"c")], ["t", "v"])

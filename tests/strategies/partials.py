@@ -71,5 +71,5 @@ def _plain_queries(draw: st.DrawFn) -> QueryTree:
             st.integers(2, 6).map(lambda ticks: AttributeWindow(ticks, "time")),
         )
     )
-    keys = draw(st.sampled_from([(), (), (KeyBracket(("k",)),)]))
+    keys = draw(st.sampled_from([(), (), (KeyBracket(("k",)),), (KeyBracket(("x",)),)]))
     return QueryTree(draw(plain_sequences()), window=window, partition_by=keys)

@@ -372,7 +372,7 @@ def intervals() -> st.SearchStrategy[Window]:
 
 @cache
 def _key_brackets() -> st.SearchStrategy[tuple[KeyBracket, ...]]:
-    names = [("k",), ("s",), ("n",)]
+    names = [("k",), ("s",), ("n",), ("x",)]
     return st.sampled_from(
         [
             (KeyBracket(("k",)),),

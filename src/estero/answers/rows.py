@@ -81,15 +81,18 @@ class RowsLayout:
         for _, place in self.labels:
             for attribute in self._attributes(place):
                 types.setdefault(attribute.name, []).append(attribute.type)
-        keys = [answer.field(place) for place in self.keys]
         first = [MATCH, LABEL, *([POSITION] if self.placed else [])]
-        taken = {*first, *(key.name for key in keys)}
-        self._names = {name: untaken(name, taken) for name in types if name not in {key.name for key in keys}}
+        taken = set(first)
+        keys = {answer.field(place).name: place for place in self.keys}
+        self.key_names: list[str] = [untaken(name, taken) for name in keys]
+        """The names of the partition columns, in the rows."""
+        self._names = {name: untaken(name, taken) for name in types if name not in keys}
         fields = [
             pa.field(name, pa.string() if name == LABEL else pa.int64(), nullable=False) for name in first
         ]
         fields[0] = fields[0].with_metadata({MATCH_KEY: b""})
-        fields += keys
+        shown_keys = zip(self.key_names, self.keys, strict=True)
+        fields += [answer.field(place).with_name(name) for name, place in shown_keys]
         fields += [pa.field(shown, common_type(types[name])) for name, shown in self._names.items()]
         self.schema: pa.Schema = pa.schema(fields)
 

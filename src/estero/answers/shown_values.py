@@ -18,7 +18,7 @@ _EPOCHS: Final = {None: datetime(1970, 1, 1), "UTC": datetime(1970, 1, 1, tzinfo
 """When ticks begin, by zone."""
 
 BEYOND_PYTHON = (ValueError, OverflowError, pa.ArrowException)
-"""The errors of Arrow for times outside the years 1 to 9999, and for strings that are not UTF-8."""
+"""The errors of Arrow for times that Python lacks, and for strings that are not UTF-8."""
 
 
 @contextmanager
@@ -37,8 +37,11 @@ def not_held(what: str, error: Exception) -> DataError:
     """
     if isinstance(error, pa.ArrowException) and type(error) not in (pa.ArrowException, pa.ArrowInvalid):
         raise error
-    text = isinstance(error, UnicodeDecodeError | pa.ArrowException)
-    why = "a string is not UTF-8" if text else "a time is outside the years 1 to 9999"
+    why = "a time is outside the years 1 to 9999"
+    if "nanoseconds" in str(error):
+        why = "a time of day has nanoseconds"
+    elif isinstance(error, UnicodeDecodeError | pa.ArrowException):
+        why = "a string is not UTF-8"
     return DataError(
         f"{what} cannot be a Python value: {why}",
         hint="count(), to_arrow() and write() keep such values as they are",

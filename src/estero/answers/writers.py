@@ -26,6 +26,7 @@ from estero.answers.report import (
 )
 from estero.answers.shown_values import json_values, shown_values
 from estero.arguments import shown
+from estero.errors import DataError
 
 ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 64 << 20
@@ -96,9 +97,16 @@ class _Counted:
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """One Parquet file; small batches are gathered into row groups."""
-    import pyarrow.parquet  # takes 20 ms, which other formats are spared
+    from pyarrow.parquet import ParquetWriter  # takes 20 ms, which other formats are spared
 
-    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+    try:
+        writer = ParquetWriter(file, schema)
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(
+            f"Parquet does not have the types of all columns: {error}",
+            hint="name the attributes to show in SELECT, or write another format",
+        ) from error
+    with writer:
         for table in _gathered(schema, batches):
             writer.write_table(table)
 
@@ -111,19 +119,28 @@ def write_arrow(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 
 def write_csv(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """CSV with a header; the lists of events are JSON text, and durations as in JSON."""
+    """CSV with a header; the lists of events are JSON text, and durations, intervals and bytes as in JSON."""
     nested = [i for i, field in enumerate(schema) if pa.types.is_nested(field.type)]
-    durations = [i for i, field in enumerate(schema) if pa.types.is_duration(field.type)]
-    for i in (*nested, *durations):
+    others = [i for i, field in enumerate(schema) if _is_text_in_json(field.type)]
+    for i in (*nested, *others):
         schema = schema.set(i, pa.field(schema.field(i).name, pa.string()))
     with pa.csv.CSVWriter(file, schema) as writer:
         for batch in batches:
             columns = batch.columns
             for i in nested:
                 columns[i] = _texts(json_bytes(value) for value in shown_values(columns[i]))
-            for i in durations:
-                columns[i] = pa.array(shown_values(columns[i]), pa.string())
+            for i in others:
+                values = shown_values(columns[i])
+                columns[i] = pa.array([None if v is None else _as_json(v) for v in values], pa.string())
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def _is_text_in_json(kind: pa.DataType) -> bool:
+    """Whether values of a type have a text of their own in JSON, and Arrow has none, or another, in CSV."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    is_bytes = is_bytes or pa.types.is_fixed_size_binary(kind)
+    return bool(is_bytes or pa.types.is_duration(kind) or pa.types.is_interval(kind))
 
 
 def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

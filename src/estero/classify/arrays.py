@@ -56,6 +56,18 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
     return numbers
 
 
+def as_key(values: pa.Array | pa.ChunkedArray) -> Any:
+    """The values, of which equal ones have the same bits: -0.0 as 0.0, and every NaN as one.
+
+    >>> as_key(pa.array([-0.0, 0.5])).to_pylist()
+    [0.0, 0.5]
+    """
+    if not pa.types.is_floating(values.type):
+        return values
+    nan = pa.scalar(float("nan"), values.type)
+    return pc.if_else(pc.is_nan(values), nan, pc.add(values, pa.scalar(0.0, values.type)))
+
+
 def known_in(array: pa.Array) -> NDArray[np.bool_]:
     """A mask of the non-NULL values.
 

@@ -27,6 +27,7 @@ from estero.cli.ending import (
     write_out,
 )
 from estero.cli.options import (
+    LOCAL,
     PICTURES,
     Engine,
     Format,
@@ -61,9 +62,6 @@ P = ParamSpec("P")
 
 DATA_OR_RUN_ERROR = 1
 QUERY_OR_USAGE_ERROR = 2
-
-LOCAL = "local[*]"
-"""The master of Spark on this machine, with all its cores."""
 
 WIDTH_OF_HELP = 120
 """The longest lines of the help, on a terminal that is wide enough."""
@@ -215,6 +213,9 @@ def run(
     if stream is None:
         raise click.BadParameter("run needs events", param_hint="--events")
     load_predicates(predicates)
+    if count:
+        of_rows = {"out": out, "format": format, "positions": positions, "rows": rows is RowsOf.EVENTS}
+        refuse(of_rows, "has no effect with --count, which prints a number: leave one of them out")
     if is_rules(query):
         of_one: dict[str, object] = {"limit": limit is not None, "positions": positions, "partials": partials}
         of_one |= {"rows": rows is RowsOf.EVENTS, "engine": engine is Engine.SPARK, "master": master}

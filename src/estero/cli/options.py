@@ -58,6 +58,9 @@ class EventsFormat(StrEnum):
     ARROW = "arrow"
 
 
+LOCAL = "local[*]"
+"""The master of Spark on this machine, with all its cores."""
+
 PICTURES = (".svg", ".png", ".pdf")
 
 _ARGUMENTS, _OPTIONS = "Arguments", "Options"
@@ -344,8 +347,10 @@ def stream_of(
 ) -> Stream | None:
     """The stream that the options of a command describe; None without events."""
     if not events:
-        if events_format is not None:
-            raise click.BadParameter("there are no events: give --events, too", param_hint="--events-format")
+        about: dict[str, object] = {"events-format": events_format, "type": type, "time": time}
+        about |= {"time-unit": time_unit, "timestamp-format": timestamp_format}
+        about |= {"order": order, "types": types, "delimiter": delimiter, "columns": columns}
+        refuse(about, "there are no events: name their files, too")
         return None
     if events.count("-") > 1:
         raise click.BadParameter("standard input can be read once", param_hint="--events")

@@ -50,7 +50,7 @@ def run_rules(
     chosen, meter = format_of(out, format, stream.paths), Meter()
     if explain:
         say(str(rules.explain(stream.scan)))
-    answers = rules.run(stream.scan, until=until, progress=meter, threads=threads, metadata=metadata)
+    answers = _answers(rules, stream, until, progress=meter, threads=threads, metadata=metadata)
     if count:
         with meter.showing("counting"):
             numbers = answers.counts()
@@ -63,6 +63,16 @@ def run_rules(
         _show(answers, meter)
     else:
         answers.write(sys.stdout.buffer, format=chosen)
+
+
+def _answers(rules: RuleSet, stream: Stream, until: str | None, **options: Any) -> RuleAnswers:
+    """The answers of all rules; a usage error for `until` if no rule waits for it."""
+    try:
+        return rules.run(stream.scan, until=until, **options)
+    except ValueError as error:
+        if until is None:
+            raise
+        raise click.BadParameter(str(error), param_hint="--until") from None
 
 
 def check_rules(path: Path, stream: Stream | None) -> None:
@@ -111,7 +121,10 @@ def rules_in(path: Path, values: Mapping[str, object]) -> RuleSet:
         rules = estero.rules(path)
     if not rules.names and rules.refused:
         raise next(iter(rules.refused.values()))
-    return rules.bind(values) if values else rules
+    try:
+        return rules.bind(values) if values else rules
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--param") from None
 
 
 def _show_counts(rules: RuleSet, numbers: Mapping[str, int], metadata: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ import click
 
 from estero.cli.completion import file_names
 from estero.cli.options import (
+    LOCAL,
     RowsOf,
     about_events,
     debug,
@@ -119,7 +120,7 @@ _STREAM_OPTIONS = (
     ),
     partials,
     *LOCAL_OPTIONS,
-    _about_spark("--master", metavar="URL", default="local[*]", show_default=True, help="The Spark master."),
+    _about_spark("--master", metavar="URL", help="The Spark master. Default: local[*]."),
     _about_spark(
         "--packages",
         metavar="COORDINATES",
@@ -171,7 +172,7 @@ def stream(
     memory_limit: str | None,
     shed: bool,
     serve: str | None,
-    master: str,
+    master: str | None,
     packages: Sequence[str],
     jars: Sequence[str],
     conf: Sequence[str],
@@ -196,8 +197,9 @@ def stream(
         "metadata": metadata,
     }
     if engine is StreamEngine.LOCAL:
-        of_spark = {"packages": packages, "jars": jars, "conf": conf, "partials": partials}
-        refuse(of_spark | {"rows": rows is RowsOf.EVENTS}, "is for Spark, not for the local engine")
+        of_spark: dict[str, object] = {"master": master, "packages": packages, "jars": jars, "conf": conf}
+        of_spark |= {"partials": partials, "rows": rows is RowsOf.EVENTS}
+        refuse(of_spark, "is for Spark, not for the local engine")
         stream_locally(
             query,
             source,
@@ -231,7 +233,8 @@ def stream(
         note = _note_of(parsed, source, sink, rows, partials=partials)
         check_note(place, note)
         with working("starting Spark"):
-            stream_session(source, sink, master=master, packages=packages, jars=connectors, config=config)
+            where = master or LOCAL
+            stream_session(source, sink, master=where, packages=packages, jars=connectors, config=config)
             events = read_stream(source, schema=schema)
             by_event = rows is RowsOf.EVENTS
             shown = {"positions": positions, "rows": "events" if by_event else None}

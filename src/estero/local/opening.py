@@ -10,6 +10,7 @@ from typing import Final
 
 from estero.addresses import Address, address_of
 from estero.errors import DataError
+from estero.local.address_options import check_sink_options, check_source_options
 from estero.local.sinks.console import Console
 from estero.local.sinks.sink import Sink
 from estero.local.sources.source import Source
@@ -22,7 +23,9 @@ SINKS: Final = ("parquet", "json", "kafka", "postgresql", "http", "https", "cons
 
 def local_source(text: str) -> Address:
     """The address of a source of the local engine; raises `DataError` for other texts."""
-    return address_of(text, SOURCES, "source")
+    address = address_of(text, SOURCES, "source")
+    check_source_options(address)
+    return address
 
 
 def local_sink(text: str) -> Address:
@@ -30,6 +33,7 @@ def local_sink(text: str) -> Address:
     address = address_of(text, SINKS, "sink")
     if address.scheme == "kafka" and "," in address.name:
         raise DataError(f"{address} names several topics", hint="name one: answers go to one topic")
+    check_sink_options(address)
     return address
 
 

@@ -56,7 +56,7 @@ def rows_of(matches: DataFrame, answer: pa.Schema, *, late: str | None = None) -
         *([] if late is None else [late]),
         F.explode(events).alias("event"),
     )
-    of_keys = dict(zip((answer.field(place).name for place in layout.keys), keys, strict=True))
+    of_keys = dict(zip(layout.key_names, keys, strict=True))
     columns = []
     for place, (name, field) in enumerate(zip(layout.schema.names, shown, strict=True)):
         column = F.col("match" if name == MATCH else of_keys.get(name, f"event.e{place}"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -42,6 +44,25 @@ def test_a_funnel_by_partition_has_the_keys_in_front() -> None:
         *(("bob", 1, 1), ("bob", 2, 1), ("bob", 3, 0)),
         *(("cy", 1, 1), ("cy", 2, 0), ("cy", 3, 0)),
     ]
+
+
+@pytest.mark.parametrize("compared", ["", " FILTER A.v <= B.v + 0.5"])
+@pytest.mark.parametrize("key", [(0.0, -0.0), (math.nan, np.copysign(math.nan, -1))])
+def test_equal_keys_with_other_bits_are_one_partition(key: tuple[float, float], compared: str) -> None:
+    one, other = key
+    table = pa.table(
+        {
+            "type": ["A", "B", "A", "B", "C"],
+            "k": pa.array(np.array([one, other, other, one, other])),
+            "v": [1, 1, 2, 2, 3],
+            "time": range(5),
+        }
+    )
+    query = f"SELECT * WHERE A ; B ; C{compared} PARTITION BY [k] WITHIN 4 [time] CONSUME BY PARTITION"
+    for by_partition in (False, True):
+        assert [row["starts"] for row in steps(query, table, by_partition=by_partition)] == [2, 2, 2]
+    found = estero.query("SELECT * WHERE A ; B PARTITION BY [k]").run(table, type="type")
+    assert len(found.aggregate(by_partition=True, n="count(*)")) == 1
 
 
 def test_a_funnel_has_the_figures_of_a_query_in_sql() -> None:

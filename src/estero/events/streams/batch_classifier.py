@@ -238,7 +238,14 @@ def _of_rows(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Tabl
 
 
 def _array(values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    return pa.array(without_texts(values, kind), kind)
+    return _cast(pa.array(without_texts(values, kind), _value_type(kind)), kind)
+
+
+def _cast(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """The column in a type; Arrow itself casts little else than strings to dictionaries."""
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type).dictionary_encode()
+    return column.cast(kind)
 
 
 def _not_of_type(values: Sequence[object], field: pa.Field, error: Exception) -> DataError:
@@ -280,7 +287,7 @@ def _in_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        return column.cast(field.type)
+        return _cast(column, field.type)
     except pa.ArrowException as error:
         raise DataError(f"does not fit into {field.type}: {error}", column=given_name(field.name)) from error
 

@@ -53,6 +53,8 @@ class RowType:
 
     def of_scalar(self, scalar: pa.Scalar) -> Any:
         """An Arrow value of this type in the form of a row; `AskSqlError` for one that is not accepted."""
+        if isinstance(scalar, pa.DictionaryScalar):
+            scalar = scalar.value
         if not scalar.is_valid:
             return None
         try:

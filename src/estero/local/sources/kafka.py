@@ -41,12 +41,15 @@ class KafkaTopics(Source):
 
     def __init__(self, address: Address) -> None:
         require("kafka", "a stream from Kafka")
-        from confluent_kafka import Consumer
+        from confluent_kafka import Consumer, KafkaException
 
         self._address = address
         own = {name[6:]: value for name, value in address.options.items() if name.startswith("kafka.")}
         settings = {"bootstrap.servers": address.place, "group.id": "estero", **_SETTINGS, **own}
-        self._consumer: Any = Consumer(settings)
+        try:
+            self._consumer: Any = Consumer(settings)
+        except KafkaException as error:  # a setting that is none, or a value that it cannot have
+            raise self._error(error.args[0]) from error
         self._next: dict[tuple[str, int], int] = {}
         self._at_end: set[tuple[str, int]] = set()
         self._read: dict[tuple[str, int], int] = {}

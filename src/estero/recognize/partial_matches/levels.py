@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
 from estero.answers.report import answer_schema, key_column
+from estero.classify.arrays import as_key
 from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import NO_PARTITION, EventBatch
 from estero.engine.levels.level_runs import LevelRuns, Reached
@@ -178,7 +179,7 @@ def _rows(
     columns = [
         starts.column(POSITION),
         starts.column(clock),
-        *(key_column(starts, alternatives) for alternatives in keys),
+        *(as_key(key_column(starts, alternatives)) for alternatives in keys),
     ]
     columns += [_times(column, store, clock, seen) for column in reached.by.T]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -206,7 +207,8 @@ def _as_answered(run: SourceRun, level: int, consumed: Consumed | None) -> pa.Ta
     keys = run.schema.names[before : before + len(run.plan.shown_keys)]
     columns = list(dict.fromkeys([START, begun, *keys]))
     tables = run.tables() if consumed is None else _seen(run, consumed)
-    parts = [pa.table(batch).group_by(columns).aggregate([(end, "min")]) for batch in tables]
+    # Keys are those of the events at the ends, among which -0.0 may stand for 0.0.
+    parts = [_with_keys(batch, keys).group_by(columns).aggregate([(end, "min")]) for batch in tables]
     empty = run.schema.empty_table().group_by(columns).aggregate([(end, "min")])
     first = pa.concat_tables([empty, *parts]).group_by(columns).aggregate([(f"{end}_min", "min")])
     named = {
@@ -216,6 +218,11 @@ def _as_answered(run: SourceRun, level: int, consumed: Consumed | None) -> pa.Ta
         level_column(level): first[f"{end}_min_min"].cast(pa.int64()),
     }
     return pa.table(named)
+
+
+def _with_keys(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
+    columns = [as_key(batch[name]) if name in names else batch[name] for name in batch.schema.names]
+    return pa.table(columns, schema=batch.schema)
 
 
 def _seen(run: SourceRun, consumed: Consumed) -> Iterator[pa.RecordBatch]:

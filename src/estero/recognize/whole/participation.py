@@ -33,7 +33,7 @@ def participation_of(sets: ReadableSets, schema: pa.Schema, *, by_partition: boo
         for key, rows in _new_rows(at_hand, numbers, layout):
             keys.append(key)
             tables.append(rows)
-    shown = [schema.field(place).name for place in layout.keys] if by_partition else []
+    shown = layout.key_names if by_partition else []
     names = [*shown, *(name for name in layout.schema.names[1:] if name not in shown)]
     rows = pa.concat_tables(tables).select(names)
     every = np.concatenate(keys, axis=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore
 from estero.answers.report import key_column
 from estero.answers.rows import RowsLayout
-from estero.classify.arrays import array_of
+from estero.classify.arrays import array_of, as_key
 from estero.classify.column_names import event_column
 from estero.plan.plan import Plan
 
@@ -41,7 +39,7 @@ class Partitions:
         names = list(dict.fromkeys(event_column(name) for bracket in plan.shown_keys for name in bracket))
         rows = store.take(distinct, names)
         keys = [key_column(rows, bracket) for bracket in plan.shown_keys]
-        columns = [_one_zero(key.cast(field.type)) for key, field in zip(keys, fields, strict=True)]
+        columns = [as_key(key.cast(field.type)) for key, field in zip(keys, fields, strict=True)]
         together = pa.concat_tables([self._known, pa.table(columns, schema=fields)])
         _, first, inverse = np.unique(_codes(together), return_index=True, return_inverse=True)
         order = np.argsort(first)  # known ones keep their numbers
@@ -76,8 +74,3 @@ def _codes(keys: pa.Table) -> NDArray[np.int64]:
         here = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + here, return_inverse=True)
     return codes
-
-
-def _one_zero(key: Any) -> Any:
-    """The key with -0.0 replaced by 0.0: both are one partition."""
-    return pc.add(key, 0.0) if pa.types.is_floating(key.type) else key
