@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from estero.answers.rule_rows import RuleTable
 from estero.automata.cea import EventPredicate
 from estero.classify.arrays import array_of, numbers_in
-from estero.classify.column_names import BITS, HELD_ERA, KEYS, numbered
+from estero.classify.column_names import BITS, HELD_ERA, KEYS, POSITION, TIME, numbered
 from estero.engine.pairs import pairs_by_row
 from estero.engine.walk.roots import by_end
 from estero.plan.plan import Classification, Plan
@@ -26,6 +26,7 @@ from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.conditions.asked_conditions import Rows
 from estero.recognize.rules.conditions.begun_rules import AskedRules, BegunRules, RuleConditions
 from estero.recognize.rules.conditions.dispatch import HeldRows
+from estero.recognize.rules.conditions.spanning import SpanningEvents
 from estero.recognize.rules.group_rules import GroupRules
 from estero.recognize.rules.groups import RULE, RuleGroup
 
@@ -47,7 +48,8 @@ class GroupRecognition:
     their places there, of which there may be more later, `everything` says only the types of events.
     `since` and `untold` are those of `GroupRules`; without them all rules are there from the beginning. With
     `state`, from `Recognition.snapshot`, it goes on from there; raises ValueError where events in it are of
-    no rule.
+    no rule. `spanning` says that nothing but the answers to the whole stream is asked: events that are in none
+    may be left out.
     """
 
     def __init__(  # noqa: PLR0913 (what a state has of a group)
@@ -62,6 +64,7 @@ class GroupRecognition:
         since: Mapping[int, int] | None = None,
         untold: Collection[int] = (),
         state: bytes | None = None,
+        spanning: bool = False,
     ) -> None:
         since = dict.fromkeys(range(len(group.names)), 0) if since is None else since
         self.rules: GroupRules = GroupRules(group, since, frozenset(untold))
@@ -69,12 +72,15 @@ class GroupRecognition:
         self._dispatched = dispatched
         self._begun = BegunRules(group.plan, resumed=state is not None)
         self._asked_rules = AskedRules()
+        self._spanning: SpanningEvents | None = None
         self.reads(everything, events)
         own = self._excerpt.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
         self.recognition: Recognition = Recognition(
             group.plan, self._events, time=time, endless=endless, state=state
         )
+        if spanning and dispatched is not None and group.shape is not None and group.plan.opening_bits is None:
+            self._spanning = SpanningEvents(group.plan, self._asked_rules.conditions, len(group.names))
         if state is not None:
             self._check_rules()
 
@@ -159,6 +165,11 @@ class GroupRecognition:
 
     # ------------------------------------------------------------------------------- recognition
 
+    def prepare(self, held: HeldRows) -> None:
+        """Works out what several recognitions ask of a batch that is pushed next."""
+        if self._spanning is not None:
+            self._spanning.prepare(held)
+
     def push(self, classified: pa.RecordBatch, held: HeldRows | None = None) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide.
 
@@ -171,6 +182,11 @@ class GroupRecognition:
             yield from self.recognition.recognize(self._of(classified))
 
     def _push_dispatched(self, classified: pa.RecordBatch, held: HeldRows) -> Iterator[EndedSets]:
+        if self._spanning is not None:
+            stamps = numbers_of(classified, POSITION if self.group.plan.by_position else TIME)
+            for pairs in self._spanning.of(held, stamps):
+                yield from self.recognition.recognize(self._taken(classified, *pairs))
+            return
         since = self.rules.since
         eras = numbers_of(classified, HELD_ERA) if any(since.values()) else None
         begun = self._begun.among(classified, len(self.names))

@@ -97,7 +97,9 @@ class RuleSetRun(RulesRun):
         time, places = time_type(self.source), reading.places()
 
         def opened(group: RuleGroup) -> GroupRecognition:
-            return GroupRecognition(group, reading.classification, events, time=time, dispatched=places)
+            return GroupRecognition(
+                group, reading.classification, events, time=time, dispatched=places, spanning=True
+            )
 
         def known(group: RuleGroup) -> int | None:
             return InProcessRun(group.plan, self.source, until=self.until).known()

@@ -19,6 +19,7 @@ from estero.automata.cea import EventPredicate
 from estero.classify.column_names import WORD, attribute_in, bits_name
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Constant
+from estero.engine.held_conditions import HeldConditions, held_conditions
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.conditions.asked_conditions import NO_ROWS, Rows
 from estero.recognize.rules.conditions.condition_forest import AskedBatch, ConditionForest, Part
@@ -46,6 +47,9 @@ class HeldRows(Protocol):
     @property
     def may_hold(self) -> Mask:
         """Of the condition at each place, whether it may hold for some row."""
+
+    def by_row(self, places: tuple[int, ...]) -> HeldConditions:
+        """The conditions at some places by row, numbered in the order of places; worked out once."""
 
 
 class Dispatcher:
@@ -170,6 +174,7 @@ class _Held(HeldRows):
         self._may_hold = np.concatenate([layer.may_hold(batch) for layer, batch in asked])
         self._held: dict[int, Rows] = {}
         self._of_types: dict[int, Rows] = {}
+        self._by_row: dict[tuple[int, ...], HeldConditions] = {}
 
     @property
     def may_hold(self) -> Mask:
@@ -180,6 +185,14 @@ class _Held(HeldRows):
         if rows is None:
             rows = self._held[place] = self._rows(place)
         return rows
+
+    def by_row(self, places: tuple[int, ...]) -> HeldConditions:
+        by_row = self._by_row.get(places)
+        if by_row is None:
+            may_hold = self._may_hold[list(places)].tolist()
+            rows = [self.of(place) if may else NO_ROWS for place, may in zip(places, may_hold, strict=True)]
+            by_row = self._by_row[places] = held_conditions(rows, self._types.size)
+        return by_row
 
     def _rows(self, place: int) -> Rows:
         layer, batch = self._asked[bisect_right(self._begins, place) - 1]
