@@ -59,6 +59,33 @@ class Steps(NamedTuple):
     states: int
 
 
+@pool
+class _Routes(NamedTuple):
+    """The steps that an event takes with the bit of one rule's condition alone.
+
+    Of entry i of `Asking`, they lead from places ``sources[firsts[i] : firsts[i + 1]]`` among the states of all
+    rules to `targets`.
+    """
+
+    firsts: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, asking: Asking, steps: Steps, outside: int) -> _Routes:
+        """Those where places from `outside` on stand for a source and a target outside."""
+        words = (np.int64(1) << asking.bits)[:, np.newaxis]
+        entries, taken = np.nonzero((words & steps.present == steps.present) & (words & steps.absent == 0))
+        firsts = np.searchsorted(entries, np.arange(asking.bits.size + 1)).astype(np.int64)
+        begin = asking.rules[entries] * steps.states
+        source, target = steps.source[taken], steps.target[taken]
+        return cls(
+            firsts,
+            np.where(source == OUTSIDE, outside, begin + source),
+            np.where(target == OUTSIDE, outside + 1, begin + target),
+        )
+
+
 _NONE: Final = np.empty(0, np.int64)
 NO_STEPS: Final = Steps(_NONE, _NONE, _NONE, _NONE, 0)
 
@@ -91,12 +118,15 @@ class SpannedPairs:
         self._asking = asking
         self._steps = steps if 0 <= window <= _FURTHEST else NO_STEPS
         self._window = min(window, _FURTHEST)
-        self._reached = np.full(rules * steps.states, _NEVER, np.int64)
+        outside = rules * self._steps.states
+        self._routes = _Routes.of(asking, self._steps, outside)
+        self._reached = np.full(outside + 2, _NEVER, np.int64)
         self._ahead = np.empty_like(self._reached)
         self._scratch = _Scratch(np.zeros(rules, np.int64), np.empty(rules, np.int64))
         capacity = max(at_once, asking.rules.size)
         self._pairs = _Spanned(*(np.empty(capacity, np.int64) for _ in _Spanned._fields))
         self._first: int | None = None
+        self._last = 0
 
     def of(self, held: HeldConditions, stamps: NDArray[np.int64]) -> Iterator[Pairs]:
         """The distinct pairs of a batch in order of rows; of a row the rules come in any order.
@@ -107,7 +137,7 @@ class SpannedPairs:
         at, pairs = np.zeros(1, np.int64), self._pairs
         while at[0] < stamps.size:
             count = _expand(
-                *(held, self._asking, stamps, self._steps, self._window),
+                *(held, self._asking, stamps, self._steps, self._routes, self._window),
                 *(self._reached, self._scratch, at, pairs),
             )
             first = 0
@@ -121,10 +151,14 @@ class SpannedPairs:
         """The distances of stamps from the first one of all; events whose stamps do not ascend are all kept."""
         if not self._steps.source.size or not stamps.size:
             return stamps
+        first, last = int(stamps[0]), int(stamps[-1])
         if self._first is None:
-            self._first = int(stamps[0])
-        if int(stamps[-1]) - self._first > _FURTHEST or (stamps[1:] < stamps[:-1]).any():
+            self._first = self._last = first
+        ascend = self._last <= first and not (stamps[1:] < stamps[:-1]).any()
+        self._last = last
+        if not ascend or last - self._first > _FURTHEST:
             self._steps = NO_STEPS
+            self._routes = _Routes.of(self._asking, NO_STEPS, 0)
             return stamps
         return stamps - self._first
 
@@ -136,33 +170,45 @@ def _fires(steps, step, word):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _put(pairs, count, row, rule, word, steps, reached, stamp, window):  # type: ignore[no-untyped-def]
-    """Appends a pair whose event runs inside the window reach; returns how many pairs there are."""
-    latest = np.int64(_NEVER)
-    for step in range(steps.source.size):
-        if _fires(steps, step, word):
-            source = steps.source[step]
-            begun = stamp if source == OUTSIDE else reached[rule * steps.states + source]
-            if stamp - begun <= window:
-                latest = max(latest, begun)
-                target = steps.target[step]
-                if target != OUTSIDE:
-                    place = rule * steps.states + target
-                    reached[place] = max(reached[place], begun)
-    if latest == _NEVER and steps.source.size > 0:
-        return count
+def _advance(reached, source, target, stamp, window, latest):  # type: ignore[no-untyped-def]
+    """Takes a step with the runs inside the window; returns their latest start, or a later one known before.
+
+    It has no branch, which would be taken at random.
+    """
+    begun = reached[source]
+    begun = begun if stamp - begun <= window else np.int64(_NEVER)
+    reached[target] = max(reached[target], begun)
+    return max(latest, begun)
+
+
+@inlined
+def _put(pairs, count, row, rule, word, begun):  # type: ignore[no-untyped-def]
+    """Writes a pair, and returns how many there are: one more if a run has begun."""
     pairs.rows[count] = row
     pairs.rules[count] = rule
     pairs.words[count] = word
-    pairs.begun[count] = latest
-    return count + 1
+    pairs.begun[count] = begun
+    return count + np.int64(begun != _NEVER)
 
 
-@kernel(HeldConditions, Asking, INT64S, Steps, INT, INT64S, _Scratch, INT64S, _Spanned)
-def _expand(held, asking, stamps, steps, window, reached, scratch, at, pairs):  # type: ignore[no-untyped-def]
+@inlined
+def _advance_all(steps, reached, rule, word, stamp, window, latest):  # type: ignore[no-untyped-def]
+    """Takes all steps of an event with the bits of a word, as `_advance` does."""
+    for step in range(steps.source.size):
+        if _fires(steps, step, word):
+            begin = rule * steps.states
+            source = reached.size - 2 if steps.source[step] == OUTSIDE else begin + steps.source[step]
+            target = reached.size - 1 if steps.target[step] == OUTSIDE else begin + steps.target[step]
+            latest = _advance(reached, source, target, stamp, window, latest)
+    return latest
+
+
+@kernel(HeldConditions, Asking, INT64S, Steps, _Routes, INT, INT64S, _Scratch, INT64S, _Spanned)
+def _expand(held, asking, stamps, steps, routes, window, reached, scratch, at, pairs):  # type: ignore[no-untyped-def]
     """Fills pairs from row ``at[0]`` on, which advances, while those of a row fit; returns how many there are."""
     count = np.int64(0)
     words, touched = scratch
+    unknown = np.int64(0) if steps.source.size == 0 else np.int64(_NEVER)
     for row in range(at[0], stamps.size):
         begin = held.ends[row]
         end = held.ends[row + 1]
@@ -174,11 +220,16 @@ def _expand(held, asking, stamps, steps, window, reached, scratch, at, pairs):  
             at[0] = row
             return count
         stamp = stamps[row]
+        reached[reached.size - 2] = stamp
         if end - begin == 1:
             condition = held.numbers[begin]
             for place in range(asking.firsts[condition], asking.firsts[condition + 1]):
+                latest = unknown
+                for route in range(routes.firsts[place], routes.firsts[place + 1]):
+                    source, target = routes.sources[route], routes.targets[route]
+                    latest = _advance(reached, source, target, stamp, window, latest)
                 word = np.int64(1) << asking.bits[place]
-                count = _put(pairs, count, row, asking.rules[place], word, steps, reached, stamp, window)
+                count = _put(pairs, count, row, asking.rules[place], word, latest)
             continue
         number = 0
         for held_place in range(begin, end):
@@ -191,7 +242,8 @@ def _expand(held, asking, stamps, steps, window, reached, scratch, at, pairs):  
                 words[rule] |= np.int64(1) << asking.bits[place]
         for place in range(number):
             rule = touched[place]
-            count = _put(pairs, count, row, rule, words[rule], steps, reached, stamp, window)
+            latest = _advance_all(steps, reached, rule, words[rule], stamp, window, unknown)
+            count = _put(pairs, count, row, rule, words[rule], latest)
             words[rule] = 0
     at[0] = stamps.size
     return count
@@ -201,7 +253,7 @@ def _expand(held, asking, stamps, steps, window, reached, scratch, at, pairs):  
 def _keep_ending(stamps, steps, window, ahead, pairs, count):  # type: ignore[no-untyped-def]
     """Moves to the end of `count` pairs those from which runs go on to an end; returns the first of them.
 
-    ahead int64[rules * states]: the earliest end of runs in each state of each rule.
+    ahead int64[rules * states + 2]: the earliest end of runs in each state of each rule.
     """
     first = count
     for back in range(count):
@@ -210,22 +262,21 @@ def _keep_ending(stamps, steps, window, ahead, pairs, count):  # type: ignore[no
         rule = pairs.rules[at]
         word = pairs.words[at]
         begun = pairs.begun[at]
+        ahead[ahead.size - 1] = stamp
         goes_on = False
         for step_back in range(steps.source.size):
             step = steps.source.size - 1 - step_back
             if _fires(steps, step, word):
-                target = steps.target[step]
-                end = stamp if target == OUTSIDE else ahead[rule * steps.states + target]
-                if end - begun <= window:
-                    goes_on = True
-                    source = steps.source[step]
-                    if source != OUTSIDE:
-                        place = rule * steps.states + source
-                        ahead[place] = min(ahead[place], end)
-        if goes_on:
-            first -= 1
-            pairs.rows[first] = pairs.rows[at]
-            pairs.rules[first] = rule
-            pairs.words[first] = word
-            pairs.begun[first] = begun
+                begin = rule * steps.states
+                target = ahead.size - 1 if steps.target[step] == OUTSIDE else begin + steps.target[step]
+                source = ahead.size - 2 if steps.source[step] == OUTSIDE else begin + steps.source[step]
+                end = ahead[target]
+                in_time = end - begun <= window
+                ahead[source] = min(ahead[source], end) if in_time else ahead[source]
+                goes_on |= in_time
+        pairs.rows[first - 1] = pairs.rows[at]
+        pairs.rules[first - 1] = rule
+        pairs.words[first - 1] = word
+        pairs.begun[first - 1] = begun
+        first -= np.int64(goes_on)
     return first

@@ -232,10 +232,14 @@ class GroupRecognition:
         reader = self.recognition.reader
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
-        ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
-        rules = self.recognition.store.numbers(np.asarray(ends, np.int64), RULE)
-        total = np.zeros(len(self.names), object)  # exact, however many
-        np.add.at(total, rules, np.array(numbers, object))
+        recognizer, store, size = self.recognition.recognizer, self.recognition.store, len(self.names)
+        words = recognizer.words(ended.roots) if reader.limit is None else None
+        if words is None:
+            ends, numbers = recognizer.counts_by_end(ended.roots, reader.limit)
+            total = np.zeros(size, object)  # exact, however many
+            np.add.at(total, store.numbers(np.asarray(ends, np.int64), RULE), np.array(numbers, object))
+        else:
+            total = np.bincount(store.numbers(ended.roots.event, RULE), words, size).astype(np.int64)
         total[list(self.rules.silent)] = 0
         names, kept = self.names, np.flatnonzero(total)
         return RuleCounts([names[rule] for rule in kept.tolist()], total[kept].tolist())
