@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.engine.held_conditions import HeldConditions
-from estero.engine.kernels import INT, INT64S, inlined, kernel, pool
+from estero.engine.kernels import INT, INT64S, Grid, inlined, kernel, pool
 from estero.engine.pairs import Pairs
 
 AT_ONCE: Final = 1 << 18
@@ -23,6 +23,7 @@ AT_ONCE: Final = 1 << 18
 _NEVER: Final = -(2**62)
 _FURTHEST: Final = 2**62 - 1
 """Stamps no further than this from the first one are compared, and windows no longer."""
+_LAST, _BITS = 64, 63
 OUTSIDE: Final = -1
 """Where runs come from that begin, and go to that accept."""
 
@@ -59,35 +60,44 @@ class Steps(NamedTuple):
     states: int
 
 
+_NONE: Final = np.empty(0, np.int64)
+NO_STEPS: Final = Steps(_NONE, _NONE, _NONE, _NONE, 0)
+
+
 @pool
 class _Routes(NamedTuple):
-    """The steps that an event takes with the bit of one rule's condition alone.
+    """The steps that an event takes in which one condition holds alone.
 
-    Of entry i of `Asking`, they lead from places ``sources[firsts[i] : firsts[i + 1]]`` among the states of all
-    rules to `targets`.
+    Those of condition i are ``steps[firsts[i] : firsts[i + 1]]``, rule by rule. steps int32[., 4]: the places
+    among the states of all rules from which a step leads and to which; the rule; and its bit, _LAST higher in
+    the last step of the rule.
     """
 
     firsts: NDArray[np.int64]
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    steps: Grid[np.int32]
 
     @classmethod
     def of(cls, asking: Asking, steps: Steps, outside: int) -> _Routes:
-        """Those where places from `outside` on stand for a source and a target outside."""
-        words = (np.int64(1) << asking.bits)[:, np.newaxis]
-        entries, taken = np.nonzero((words & steps.present == steps.present) & (words & steps.absent == 0))
-        firsts = np.searchsorted(entries, np.arange(asking.bits.size + 1)).astype(np.int64)
-        begin = asking.rules[entries] * steps.states
-        source, target = steps.source[taken], steps.target[taken]
-        return cls(
-            firsts,
-            np.where(source == OUTSIDE, outside, begin + source),
-            np.where(target == OUTSIDE, outside + 1, begin + target),
-        )
+        """Those where places from `outside` on stand for a source and a target outside.
 
-
-_NONE: Final = np.empty(0, np.int64)
-NO_STEPS: Final = Steps(_NONE, _NONE, _NONE, _NONE, 0)
+        If there are no steps, every event takes one.
+        """
+        if not steps.source.size:
+            every = np.arange(asking.bits.size)
+            source, target = np.full(every.size, outside), np.full(every.size, outside + 1)
+            entries = every
+        else:
+            words = (np.int64(1) << asking.bits)[:, np.newaxis]
+            fires = (words & steps.present == steps.present) & (words & steps.absent == 0)
+            entries, taken = np.nonzero(fires)
+            begin = asking.rules[entries] * steps.states
+            source, target = steps.source[taken], steps.target[taken]
+            source = np.where(source == OUTSIDE, outside, begin + source)
+            target = np.where(target == OUTSIDE, outside + 1, begin + target)
+        last = np.append(entries[1:] != entries[:-1], True)[: entries.size]
+        columns = (source, target, asking.rules[entries], asking.bits[entries] + _LAST * last)
+        firsts = np.searchsorted(entries, asking.firsts)
+        return cls(firsts.astype(np.int64), np.column_stack(columns).astype(np.int32))
 
 
 @pool
@@ -100,7 +110,7 @@ class _Scratch(NamedTuple):
 
 @pool
 class _Spanned(NamedTuple):
-    """Pairs, with the latest start of the runs that reach the event."""
+    """Pairs, with the latest start of the runs that come from an earlier event, or _NEVER."""
 
     rows: NDArray[np.int64]
     rules: NDArray[np.int64]
@@ -117,13 +127,13 @@ class SpannedPairs:
     def __init__(self, asking: Asking, rules: int, steps: Steps, window: int, at_once: int = AT_ONCE) -> None:
         self._asking = asking
         self._steps = steps if 0 <= window <= _FURTHEST else NO_STEPS
-        self._window = min(window, _FURTHEST)
+        self._window = min(max(window, 0), _FURTHEST)
         outside = rules * self._steps.states
         self._routes = _Routes.of(asking, self._steps, outside)
         self._reached = np.full(outside + 2, _NEVER, np.int64)
         self._ahead = np.empty_like(self._reached)
         self._scratch = _Scratch(np.zeros(rules, np.int64), np.empty(rules, np.int64))
-        capacity = max(at_once, asking.rules.size)
+        capacity = max(at_once, asking.rules.size * (2 + steps.source.size))
         self._pairs = _Spanned(*(np.empty(capacity, np.int64) for _ in _Spanned._fields))
         self._first: int | None = None
         self._last = 0
@@ -148,19 +158,18 @@ class SpannedPairs:
                 yield Pairs(*(column[first:count].copy() for column in pairs[: len(Pairs._fields)]))
 
     def _distances(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The distances of stamps from the first one of all; events whose stamps do not ascend are all kept."""
-        if not self._steps.source.size or not stamps.size:
-            return stamps
-        first, last = int(stamps[0]), int(stamps[-1])
-        if self._first is None:
-            self._first = self._last = first
-        ascend = self._last <= first and not (stamps[1:] < stamps[:-1]).any()
-        self._last = last
-        if not ascend or last - self._first > _FURTHEST:
+        """The distances of stamps from the first one of all; zeros, once stamps do not ascend or are too far."""
+        if self._steps.source.size and stamps.size:
+            first, last = int(stamps[0]), int(stamps[-1])
+            if self._first is None:
+                self._first = self._last = first
+            ascend = self._last <= first and not (stamps[1:] < stamps[:-1]).any()
+            self._last = last
+            if ascend and last - self._first <= _FURTHEST:
+                return stamps - self._first
             self._steps = NO_STEPS
-            self._routes = _Routes.of(self._asking, NO_STEPS, 0)
-            return stamps
-        return stamps - self._first
+            self._routes = _Routes.of(self._asking, NO_STEPS, self._reached.size - 2)
+        return np.zeros(stamps.size, np.int64)
 
 
 @inlined
@@ -170,37 +179,30 @@ def _fires(steps, step, word):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _advance(reached, source, target, stamp, window, latest):  # type: ignore[no-untyped-def]
-    """Takes a step with the runs inside the window; returns their latest start, or a later one known before.
+def _place_of(state, begin, outside):  # type: ignore[no-untyped-def]
+    """The place of a state of a rule, whose states begin at `begin`; `outside` for OUTSIDE."""
+    return outside if state == OUTSIDE else begin + state
+
+
+@inlined
+def _advance(reached, source, target, stamp, window):  # type: ignore[no-untyped-def]
+    """Takes a step with the runs inside the window; returns their latest start, _NEVER for none.
 
     It has no branch, which would be taken at random.
     """
-    begun = reached[source]
-    begun = begun if stamp - begun <= window else np.int64(_NEVER)
-    reached[target] = max(reached[target], begun)
-    return max(latest, begun)
+    start = reached[source]
+    start = start if stamp - start <= window else np.int64(_NEVER)
+    reached[target] = max(reached[target], start)
+    return start
 
 
 @inlined
 def _put(pairs, count, row, rule, word, begun):  # type: ignore[no-untyped-def]
-    """Writes a pair, and returns how many there are: one more if a run has begun."""
+    """Writes a pair behind the others."""
     pairs.rows[count] = row
     pairs.rules[count] = rule
     pairs.words[count] = word
     pairs.begun[count] = begun
-    return count + np.int64(begun != _NEVER)
-
-
-@inlined
-def _advance_all(steps, reached, rule, word, stamp, window, latest):  # type: ignore[no-untyped-def]
-    """Takes all steps of an event with the bits of a word, as `_advance` does."""
-    for step in range(steps.source.size):
-        if _fires(steps, step, word):
-            begin = rule * steps.states
-            source = reached.size - 2 if steps.source[step] == OUTSIDE else begin + steps.source[step]
-            target = reached.size - 1 if steps.target[step] == OUTSIDE else begin + steps.target[step]
-            latest = _advance(reached, source, target, stamp, window, latest)
-    return latest
 
 
 @kernel(HeldConditions, Asking, INT64S, Steps, _Routes, INT, INT64S, _Scratch, INT64S, _Spanned)
@@ -208,28 +210,35 @@ def _expand(held, asking, stamps, steps, routes, window, reached, scratch, at, p
     """Fills pairs from row ``at[0]`` on, which advances, while those of a row fit; returns how many there are."""
     count = np.int64(0)
     words, touched = scratch
-    unknown = np.int64(0) if steps.source.size == 0 else np.int64(_NEVER)
+    outside = reached.size - 2
     for row in range(at[0], stamps.size):
         begin = held.ends[row]
         end = held.ends[row + 1]
         most = np.int64(0)
         for place in range(begin, end):
             condition = held.numbers[place]
+            most += routes.firsts[condition + 1] - routes.firsts[condition]
             most += asking.firsts[condition + 1] - asking.firsts[condition]
         if count + most > pairs.rows.size:
             at[0] = row
             return count
         stamp = stamps[row]
-        reached[reached.size - 2] = stamp
+        reached[outside] = stamp
         if end - begin == 1:
             condition = held.numbers[begin]
-            for place in range(asking.firsts[condition], asking.firsts[condition + 1]):
-                latest = unknown
-                for route in range(routes.firsts[place], routes.firsts[place + 1]):
-                    source, target = routes.sources[route], routes.targets[route]
-                    latest = _advance(reached, source, target, stamp, window, latest)
-                word = np.int64(1) << asking.bits[place]
-                count = _put(pairs, count, row, asking.rules[place], word, latest)
+            begun = np.int64(_NEVER)
+            latest = np.int64(_NEVER)
+            for route in range(routes.firsts[condition], routes.firsts[condition + 1]):
+                source = routes.steps[route, 0]
+                start = _advance(reached, source, routes.steps[route, 1], stamp, window)
+                begun = max(begun, start if source < outside else np.int64(_NEVER))
+                latest = max(latest, start)
+                bit = np.int64(routes.steps[route, 3])
+                _put(pairs, count, row, routes.steps[route, 2], np.int64(1) << (bit & _BITS), begun)
+                is_last = bit >= _LAST
+                count += np.int64(is_last & (latest != _NEVER))
+                begun = np.int64(_NEVER) if is_last else begun
+                latest = np.int64(_NEVER) if is_last else latest
             continue
         number = 0
         for held_place in range(begin, end):
@@ -242,8 +251,17 @@ def _expand(held, asking, stamps, steps, routes, window, reached, scratch, at, p
                 words[rule] |= np.int64(1) << asking.bits[place]
         for place in range(number):
             rule = touched[place]
-            latest = _advance_all(steps, reached, rule, words[rule], stamp, window, unknown)
-            count = _put(pairs, count, row, rule, words[rule], latest)
+            begun = np.int64(_NEVER)
+            latest = np.int64(_NEVER) if steps.source.size > 0 else stamp
+            for step in range(steps.source.size):
+                if _fires(steps, step, words[rule]):
+                    source = _place_of(steps.source[step], rule * steps.states, outside)
+                    target = _place_of(steps.target[step], rule * steps.states, outside + 1)
+                    start = _advance(reached, source, target, stamp, window)
+                    begun = max(begun, start if source < outside else np.int64(_NEVER))
+                    latest = max(latest, start)
+            _put(pairs, count, row, rule, words[rule], begun)
+            count += np.int64(latest != _NEVER)
             words[rule] = 0
     at[0] = stamps.size
     return count
@@ -256,22 +274,21 @@ def _keep_ending(stamps, steps, window, ahead, pairs, count):  # type: ignore[no
     ahead int64[rules * states + 2]: the earliest end of runs in each state of each rule.
     """
     first = count
+    outside = ahead.size - 2
     for back in range(count):
         at = count - 1 - back
         stamp = stamps[pairs.rows[at]]
         rule = pairs.rules[at]
         word = pairs.words[at]
         begun = pairs.begun[at]
-        ahead[ahead.size - 1] = stamp
+        ahead[outside + 1] = stamp
         goes_on = False
         for step_back in range(steps.source.size):
             step = steps.source.size - 1 - step_back
             if _fires(steps, step, word):
-                begin = rule * steps.states
-                target = ahead.size - 1 if steps.target[step] == OUTSIDE else begin + steps.target[step]
-                source = ahead.size - 2 if steps.source[step] == OUTSIDE else begin + steps.source[step]
-                end = ahead[target]
-                in_time = end - begun <= window
+                source = _place_of(steps.source[step], rule * steps.states, outside)
+                end = ahead[_place_of(steps.target[step], rule * steps.states, outside + 1)]
+                in_time = end - (begun if source < outside else stamp) <= window
                 ahead[source] = min(ahead[source], end) if in_time else ahead[source]
                 goes_on |= in_time
         pairs.rows[first - 1] = pairs.rows[at]
