@@ -23,6 +23,7 @@ from estero.recognize.rules.rule_lanes import Dispatched, RuleLane, read_along, 
 from estero.recognize.source_run import Progress, time_type
 from estero.recognize.threads import ranges
 from estero.recognize.threads.divided import at_least
+from estero.system.collection import without_collection
 
 T = TypeVar("T")
 
@@ -75,10 +76,11 @@ class RuleSetRun(RulesRun):
         self, answers: Callable[[GroupRecognition, EndedSets], Iterable[T]], *, showing: bool
     ) -> Iterator[T]:
         """What is asked of the compact sets of all rules, reading after reading and batch after batch."""
-        plans = self.plans
-        if not showing:
-            plans = {name: plan.showing_nothing() for name, plan in plans.items()}
-        passes = passes_of(plans, EventColumns(self.source.column_types, self.source.classified_schema))
+        with without_collection():
+            plans = self.plans
+            if not showing:
+                plans = {name: plan.showing_nothing() for name, plan in plans.items()}
+            passes = passes_of(plans, EventColumns(self.source.column_types, self.source.classified_schema))
         if self.source.one_shot and len(passes) > 1:
             self.source.hold()
         size = None if self.progress is None else self.source.size()
