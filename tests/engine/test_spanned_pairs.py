@@ -1,4 +1,4 @@
-"""Of the pairs of events and rules those stay that some run of the rule's automaton spans inside the window."""
+"""Pairs of events and rules stay where a run of the rule's automaton has the event, inside the window."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ from estero.engine.held_conditions import NO_CODES, AskedCodes, HeldConditions, 
 from estero.engine.spanned_pairs import NO_STEPS, OUTSIDE, Asking, SpannedPairs, Steps
 
 A, B, C = 1, 2, 4
-ORDERED = Steps(
-    *(np.array(column, np.int64) for column in ([1, 0, OUTSIDE], [OUTSIDE, 1, 0], [C, B, A], [0, 0, 0])), 2
-)
+ORDERED = Steps.of([(1, OUTSIDE, C, 0), (0, 1, B, 0), (OUTSIDE, 0, A, 0)], 2)
 """A ; B ; C, whose bits are 0, 1 and 2."""
-EITHER = Steps(
-    *(np.array(column, np.int64) for column in ([0, 0, OUTSIDE], [OUTSIDE, OUTSIDE, 0], [C, A, A], [0, B, 0])),
-    1,
-)
+EITHER = Steps.of([(0, OUTSIDE, C, 0), (0, OUTSIDE, A, B), (OUTSIDE, 0, A, 0)], 1)
 """A ; (C OR A without B)."""
 
 
@@ -62,7 +57,7 @@ def spanned(steps: Steps, words: list[int], stamps: list[int], window: int) -> s
 @pytest.mark.parametrize("steps", [ORDERED, EITHER], ids=["in order", "either"])
 @pytest.mark.parametrize("several", [False, True], ids=["one condition", "several"])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_events_of_runs_stay(steps: Steps, several: bool, seed: int) -> None:  # noqa: FBT001
+def test_the_events_of_runs_stay(steps: Steps, several: bool, seed: int) -> None:
     """And no others, if one condition holds in a row, and it is far enough from the end."""
     random = np.random.default_rng(seed)
     chosen = random.integers(0, 9, (20, 1)) == np.arange(6)

@@ -71,7 +71,7 @@ def _asking(asked, row):  # type: ignore[no-untyped-def]
 
 @kernel(INT64S, AskedCodes, HeldConditions)
 def _count_asked(types, asked, by_row):  # type: ignore[no-untyped-def]
-    """Fills ``ends[row + 1]`` with the number of conditions that ask for the value of a row; returns their sum."""
+    """Fills ``ends[row + 1]`` with how many conditions ask for the value of a row; returns their sum."""
     number = np.int64(0)
     for row in range(asked.codes.size):
         first, last = _asking(asked, row)

@@ -61,7 +61,7 @@ def pairs_by_row(
 def in_order(
     segments: Sequence[NDArray[np.int64]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """All rows in one array, those of each segment ascending; where segments begin there, and where they end."""
+    """All rows in one array, those of each segment ascending; where segments begin, and where they end."""
     lengths = np.array([segment.size for segment in segments], np.int64)
     rows = np.concatenate([np.empty(0, np.int64), *segments])
     heads = np.cumsum(lengths) - lengths

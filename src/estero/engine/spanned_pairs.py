@@ -8,7 +8,7 @@ rather than too much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,7 +47,7 @@ class Asking(NamedTuple):
 
 @pool
 class Steps(NamedTuple):
-    """Transitions: an event with all bits of `present`, and none of `absent`, leads from `source` to `target`.
+    """Transitions from `source` to `target`, on events with all bits of `present` and none of `absent`.
 
     int64[steps]; a state is one of `states`, or OUTSIDE. A step from a state comes before those into it, if
     no run comes back there.
@@ -59,9 +59,14 @@ class Steps(NamedTuple):
     absent: NDArray[np.int64]
     states: int
 
+    @classmethod
+    def of(cls, steps: Sequence[tuple[int, int, int, int]], states: int) -> Steps:
+        """Those with these sources, targets, and bits that are present and absent."""
+        source, target, present, absent = np.ascontiguousarray(np.array(steps, np.int64).reshape(-1, 4).T)
+        return cls(source, target, present, absent, states)
 
-_NONE: Final = np.empty(0, np.int64)
-NO_STEPS: Final = Steps(_NONE, _NONE, _NONE, _NONE, 0)
+
+NO_STEPS: Final = Steps.of((), 0)
 
 
 @pool
@@ -102,7 +107,7 @@ class _Routes(NamedTuple):
 
 @pool
 class _Scratch(NamedTuple):
-    """Of each rule the bits of the current row; the rules that have some. int64[rules]"""
+    """Of each rule the bits of the current row, and the rules that have some; int64[rules]."""
 
     words: NDArray[np.int64]
     touched: NDArray[np.int64]
@@ -158,7 +163,7 @@ class SpannedPairs:
                 yield Pairs(*(column[first:count].copy() for column in pairs[: len(Pairs._fields)]))
 
     def _distances(self, stamps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The distances of stamps from the first one of all; zeros, once stamps do not ascend or are too far."""
+        """The distances of stamps from the first of all; zeros, once they do not ascend or are too far."""
         if self._steps.source.size and stamps.size:
             first, last = int(stamps[0]), int(stamps[-1])
             if self._first is None:
@@ -207,7 +212,7 @@ def _put(pairs, count, row, rule, word, begun):  # type: ignore[no-untyped-def]
 
 @kernel(HeldConditions, Asking, INT64S, Steps, _Routes, INT, INT64S, _Scratch, INT64S, _Spanned)
 def _expand(held, asking, stamps, steps, routes, window, reached, scratch, at, pairs):  # type: ignore[no-untyped-def]
-    """Fills pairs from row ``at[0]`` on, which advances, while those of a row fit; returns how many there are."""
+    """Fills pairs from row ``at[0]`` on, which advances, while those of a row fit; returns their number."""
     count = np.int64(0)
     words, touched = scratch
     outside = reached.size - 2

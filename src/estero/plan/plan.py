@@ -397,9 +397,7 @@ class Plan(ABC):
             roles = replace(roles, rows=replace(rows, payload=payload))
             payload = roles.payload_of_events(payload)
         asked = copied(known, payload=payload)
-        return copied(
-            self, shown=shown, measures=(), classification=asked, roles=roles, _fingerprints={}
-        )
+        return copied(self, shown=shown, measures=(), classification=asked, roles=roles, _fingerprints={})
 
     def of_rows(self) -> Self:
         """The plan for the rows that events become in their roles; without roles it is this one."""

@@ -48,8 +48,8 @@ class GroupRecognition:
     their places there, of which there may be more later, `everything` says only the types of events.
     `since` and `untold` are those of `GroupRules`; without them all rules are there from the beginning. With
     `state`, from `Recognition.snapshot`, it goes on from there; raises ValueError where events in it are of
-    no rule. `spanning` says that nothing but the answers to the whole stream is asked: events that are in none
-    may be left out.
+    no rule. If it is `spanning`, nothing but the answers to the whole stream is asked, and events that are in
+    none may be left out.
     """
 
     def __init__(  # noqa: PLR0913 (what a state has of a group)
@@ -79,7 +79,12 @@ class GroupRecognition:
         self.recognition: Recognition = Recognition(
             group.plan, self._events, time=time, endless=endless, state=state
         )
-        if spanning and dispatched is not None and group.shape is not None and group.plan.opening_bits is None:
+        if (
+            spanning
+            and dispatched is not None
+            and group.shape is not None
+            and group.plan.opening_bits is None
+        ):
             self._spanning = SpanningEvents(group.plan, self._asked_rules.conditions, len(group.names))
         if state is not None:
             self._check_rules()

@@ -1,4 +1,4 @@
-"""Which events can be in a complex event of some rule of a group, when a whole stream is asked for answers alone."""
+"""The events that can be in a complex event of some rule, where a whole stream is asked for answers alone."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ class SpanningEvents:
 
     def __init__(self, plan: Plan, conditions: Sequence[RuleConditions], rules: int) -> None:
         pairs = [
-            (place, asked.rule, bit)
-            for asked in conditions
-            for bit, place in (*asked.opening, *asked.others)
+            (place, asked.rule, bit) for asked in conditions for bit, place in (*asked.opening, *asked.others)
         ]
         self._places = tuple(sorted({place for place, _, _ in pairs}))
         numbers = {place: number for number, place in enumerate(self._places)}
@@ -59,13 +57,16 @@ def _steps_of(plan: Plan) -> Steps:
     moves = sorted(filter(_marks, automaton.transitions), key=_ranks(automaton))
     ends = automaton.initial | automaton.final
     states = {state: place for place, state in enumerate(sorted(set(range(automaton.states)) - ends))}
-    columns = (
-        [states.get(move.source, OUTSIDE) for move in moves],
-        [states.get(move.target, OUTSIDE) for move in moves],
-        [sum(1 << bit for bit in move.guard.present) for move in moves],
-        [sum(1 << bit for bit in move.guard.absent) for move in moves],
-    )
-    return Steps(*(np.array(column, np.int64) for column in columns), len(states))
+    steps = [
+        (
+            states.get(move.source, OUTSIDE),
+            states.get(move.target, OUTSIDE),
+            sum(1 << bit for bit in move.guard.present),
+            sum(1 << bit for bit in move.guard.absent),
+        )
+        for move in moves
+    ]
+    return Steps.of(steps, len(states))
 
 
 def _marks(move: Transition) -> bool:
