@@ -1,22 +1,26 @@
 """A thousand rules over one stream: events per second, beside one rule, and the time to load ten thousand.
 
-    python -m benchmarks.rules [--events 10000000] [--rules 1000]
+    python -m benchmarks.rules [--events 10000000] [--rules 1000] [--parquet]
 
 Each rule is a sequence of three events with its own names, inside a window; names are so many that five rules
 want an event. The numbers of complex events of twenty rules are compared with those of their queries alone
-before anything is timed.
+before anything is timed. With ``--parquet`` one rule and the set also read the events from a file of Parquet,
+types and names as dictionaries, which is written for that and removed.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import estero
 
@@ -68,12 +72,26 @@ def timed(question: Callable[[], T]) -> tuple[float, T]:
     return time.perf_counter() - begun, result
 
 
+def time_from_file(texts: dict[str, str], rules: estero.RuleSet, events: pa.Table) -> None:
+    """Prints how long one rule and the set take that read the events from a file."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "events.parquet")
+        pq.write_table(events, file)
+        one, _ = timed(lambda: estero.query(texts["rule0"]).run(file, **LAYOUT).count())
+        took, total = timed(lambda: rules.run(file, **LAYOUT).count())
+    print(
+        f"from a file of Parquet: one rule {one:.2f} s, {len(rules):,} rules {took:.2f} s, "
+        f"{took / one:.1f} times one rule, {total:,} complex events"
+    )
+
+
 def main() -> None:
     """Compares, then prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--rules", type=int, default=1_000)
     parser.add_argument("--load", type=int, default=10_000)
+    parser.add_argument("--parquet", action="store_true")
     asked = parser.parse_args()
     events = stream(asked.events, asked.rules)
     texts = rule_texts(asked.rules)
@@ -91,6 +109,8 @@ def main() -> None:
         f"{asked.rules:,} rules: {took:.2f} s, {asked.events / took / 1e6:.2f} M events/s, "
         f"{took / one:.1f} times one rule, {total:,} complex events"
     )
+    if asked.parquet:
+        time_from_file(texts, rules, events)
     if asked.load:
         more = rule_texts(asked.load)
         took, loaded = timed(lambda: estero.rules(more))

@@ -46,12 +46,7 @@ def pairs_by_row(
         if number:
             yield _few_pairs(rows, rules, bits)
         return
-    lengths = np.array([segment.size for segment in rows], np.int64)
-    together = np.concatenate([np.empty(0, np.int64), *rows])
-    heads = np.cumsum(lengths) - lengths
-    ends = heads + lengths
-    for fallen in _falling(together, heads, ends):
-        together[heads[fallen] : ends[fallen]].sort()
+    together, heads, ends = in_order(rows)
     of_rules, of_bits = np.array(rules, np.int64), np.array(bits, np.int64)
     height = max(1, min(size, size * at_once // max(1, together.size)))
     places, last = np.empty(height, np.int64), np.empty(height, np.int32)
@@ -61,6 +56,19 @@ def pairs_by_row(
             pairs = Pairs(*(np.empty(number, np.int64) for _ in Pairs._fields))
             _place_pairs(together, heads, ends, of_rules, of_bits, first, places, last, *pairs)
             yield pairs
+
+
+def in_order(
+    segments: Sequence[NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """All rows in one array, those of each segment ascending; where segments begin, and where they end."""
+    lengths = np.array([segment.size for segment in segments], np.int64)
+    rows = np.concatenate([np.empty(0, np.int64), *segments])
+    heads = np.cumsum(lengths) - lengths
+    ends = heads + lengths
+    for fallen in _falling(rows, heads, ends):
+        rows[heads[fallen] : ends[fallen]].sort()
+    return rows, heads, ends
 
 
 def _few_pairs(rows: Sequence[NDArray[np.int64]], rules: Sequence[int], bits: Sequence[int]) -> Pairs:

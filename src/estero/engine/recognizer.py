@@ -195,6 +195,10 @@ class Recognizer(Generic[R_co]):
         """The number of complex events of each root, exact, or `enough` where there are more."""
         return self.runs.counter.of_roots(self.runs.compact, roots, enough)
 
+    def words(self, roots: Roots) -> NDArray[np.uint64] | None:
+        """The number of complex events of each root; None unless their sum is exact as a float."""
+        return self.runs.counter.words(self.runs.compact, roots)
+
     def total(self, roots: Roots, limit: int | None = None) -> int:
         """The exact number of complex events of all roots together, at most `limit` for each end."""
         if limit is None:

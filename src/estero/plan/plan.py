@@ -25,6 +25,7 @@ from estero.language.tree.words import quoted
 from estero.plan.deadlines import Deadline
 from estero.plan.identity import APART, Columns, digest
 from estero.plan.passes import AtEnd, Compared, Listed, Pass, PerStart
+from estero.system.copies import copied
 
 if TYPE_CHECKING:
     from estero.automata.ages import AgedAutomaton
@@ -397,8 +398,10 @@ class Plan(ABC):
         if roles is not None:
             roles = replace(roles, rows=replace(rows, payload=payload))
             payload = roles.payload_of_events(payload)
-        classification = replace(known, payload=payload)
-        return replace(self, shown=shown, measures=(), classification=classification, roles=roles)
+        classification = copied(known, payload=payload)
+        return copied(
+            self, shown=shown, measures=(), classification=classification, roles=roles, _fingerprints={}
+        )
 
     def of_rows(self) -> Self:
         """The plan for the rows that events become in their roles; without roles it is this one."""

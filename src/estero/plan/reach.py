@@ -27,7 +27,7 @@ def reach_of(plan: Plan) -> Reach | None:
 
     All of them may matter to partial matches and open runs.
     """
-    if plan.window is None or _asks_others(plan):
+    if plan.window is None or asks_others(plan):
         return None
     needed = needs(plan.machine)
     return Reach(needed, plan.window) if needed else None
@@ -55,7 +55,7 @@ def _kinds(plan: Plan, need: Need) -> str:
     return " or ".join(sorted(kinds))
 
 
-def _asks_others(plan: Plan) -> bool:
+def asks_others(plan: Plan) -> bool:
     """Whether the answer depends on events outside all complex events, or on the number of events.
 
     Requirements on rows do not apply to the events that become rows, either.

@@ -26,6 +26,9 @@ FITS = 2.0**62
 SURE = FITS / 2
 """Where a float count is at least FITS, the exact one is at least this."""
 
+SUMS = 2.0**52
+"""Sums of counts below this are exact as floats, and known to be below 2**53 in spite of their rounding."""
+
 SHORT = 64
 """The most nodes of the rim that are visited anew for each root, without noting their counts."""
 
@@ -164,6 +167,12 @@ class Counter(ABC, Generic[S]):
         """
         self.catch_up(compact)
         return self._exact(compact, roots, self._counted(compact, roots), enough)
+
+    def words(self, compact: S, roots: Roots) -> NDArray[np.uint64] | None:
+        """The numbers of `of_roots`; None unless the float that is their sum is surely exact."""
+        self.catch_up(compact)
+        words, rough, _ = self._counted(compact, roots)
+        return words if rough.sum() < SUMS else None
 
     def total(self, compact: S, roots: Roots) -> int:
         """The exact number of complex events below all roots together."""

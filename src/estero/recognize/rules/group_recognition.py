@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from estero.answers.rule_rows import RuleTable
 from estero.automata.cea import EventPredicate
 from estero.classify.arrays import array_of, numbers_in
-from estero.classify.column_names import BITS, HELD_ERA, KEYS, numbered
+from estero.classify.column_names import BITS, HELD_ERA, KEYS, POSITION, TIME, numbered
 from estero.engine.pairs import pairs_by_row
 from estero.engine.walk.roots import by_end
 from estero.plan.plan import Classification, Plan
@@ -26,6 +26,7 @@ from estero.recognize.rules.asked_bits import AskedBits
 from estero.recognize.rules.conditions.asked_conditions import Rows
 from estero.recognize.rules.conditions.begun_rules import AskedRules, BegunRules, RuleConditions
 from estero.recognize.rules.conditions.dispatch import HeldRows
+from estero.recognize.rules.conditions.spanning import SpanningEvents
 from estero.recognize.rules.group_rules import GroupRules
 from estero.recognize.rules.groups import RULE, RuleGroup
 
@@ -47,6 +48,8 @@ class GroupRecognition:
     - `dispatched`: the places of dispatched conditions, to which more may be added; `everything` then only
       classifies the types of events.
     - `since`, `untold`: see `GroupRules`; without them, all rules exist from the beginning.
+    - `spanning`: whether only the answers to the whole stream are read, so that events in none of them may be
+      left out.
     - `state`: the result of `Recognition.snapshot`, from which the recognition resumes.
 
     Raises ValueError if the state has events of unknown rules.
@@ -64,6 +67,7 @@ class GroupRecognition:
         since: Mapping[int, int] | None = None,
         untold: Collection[int] = (),
         state: bytes | None = None,
+        spanning: bool = False,
     ) -> None:
         since = dict.fromkeys(range(len(group.names)), 0) if since is None else since
         self.rules: GroupRules = GroupRules(group, since, frozenset(untold))
@@ -71,12 +75,20 @@ class GroupRecognition:
         self._dispatched = dispatched
         self._begun = BegunRules(group.plan, resumed=state is not None)
         self._asked_rules = AskedRules()
+        self._spanning: SpanningEvents | None = None
         self.reads(everything, events)
         own = self._excerpt.schema
         self._events = own if group.shape is None else _with_rules(own, keyed=self._keyed)
         self.recognition: Recognition = Recognition(
             group.plan, self._events, time=time, endless=endless, state=state
         )
+        if (
+            spanning
+            and dispatched is not None
+            and group.shape is not None
+            and group.plan.opening_bits is None
+        ):
+            self._spanning = SpanningEvents(group.plan, self._asked_rules.conditions, len(group.names))
         if state is not None:
             self._check_rules()
 
@@ -161,6 +173,11 @@ class GroupRecognition:
 
     # ------------------------------------------------------------------------------- recognition
 
+    def prepare(self, held: HeldRows) -> None:
+        """Works out what several recognitions ask of a batch that is pushed next."""
+        if self._spanning is not None:
+            self._spanning.prepare(held)
+
     def push(self, classified: pa.RecordBatch, held: HeldRows | None = None) -> Iterator[EndedSets]:
         """The compact sets that end in this batch, or that its times decide.
 
@@ -173,6 +190,11 @@ class GroupRecognition:
             yield from self.recognition.recognize(self._of(classified))
 
     def _push_dispatched(self, classified: pa.RecordBatch, held: HeldRows) -> Iterator[EndedSets]:
+        if self._spanning is not None:
+            stamps = numbers_of(classified, POSITION if self.group.plan.by_position else TIME)
+            for pairs in self._spanning.of(held, stamps):
+                yield from self.recognition.recognize(self._taken(classified, *pairs))
+            return
         since = self.rules.since
         eras = numbers_of(classified, HELD_ERA) if any(since.values()) else None
         begun = self._begun.among(classified, len(self.names))
@@ -218,10 +240,14 @@ class GroupRecognition:
         reader = self.recognition.reader
         if self.group.shape is None:
             return RuleCounts([self.names[0]], [sum(number for _, number in reader.counts(ended))])
-        ends, numbers = self.recognition.recognizer.counts_by_end(ended.roots, reader.limit)
-        rules = self.recognition.store.numbers(np.asarray(ends, np.int64), RULE)
-        total = np.zeros(len(self.names), object)  # exact for any number
-        np.add.at(total, rules, np.array(numbers, object))
+        recognizer, store, size = self.recognition.recognizer, self.recognition.store, len(self.names)
+        words = recognizer.words(ended.roots) if reader.limit is None else None
+        if words is None:
+            ends, numbers = recognizer.counts_by_end(ended.roots, reader.limit)
+            total = np.zeros(size, object)  # exact for any number
+            np.add.at(total, store.numbers(np.asarray(ends, np.int64), RULE), np.array(numbers, object))
+        else:
+            total = np.bincount(store.numbers(ended.roots.event, RULE), words, size).astype(np.int64)
         total[list(self.rules.silent)] = 0
         names, kept = self.names, np.flatnonzero(total)
         return RuleCounts([names[rule] for rule in kept.tolist()], total[kept].tolist())

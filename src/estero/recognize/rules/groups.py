@@ -17,6 +17,7 @@ from estero.plan.automaton import AutomatonPlan
 from estero.plan.identity import digest
 from estero.plan.plan import Plan
 from estero.plan.stages import StagedPlan
+from estero.system.copies import copied
 
 RULE: Final = "__rule"
 """The column of classified events with the place of their rule in its group, int64."""
@@ -103,11 +104,13 @@ def shape_of(plan: Plan) -> Shape | None:
         EventPredicate(predicate.types if typed else (str(bit),))
         for bit, predicate in enumerate(known.predicates)
     )
-    asked = replace(known, predicates=numbered, keys=known.keys or ((RULE,),))
-    shape: Plan = replace(plan, classification=asked, refused=())
+    asked = copied(known, predicates=numbered, keys=known.keys or ((RULE,),))
+    own_fields: dict[str, object] = {"classification": asked, "refused": (), "_fingerprints": {}}
     if isinstance(plan, AutomatonPlan):
-        automaton = replace(plan.automaton, predicates=numbered[: len(plan.automaton.predicates)])
-        shape = replace(plan, automaton=automaton, classification=asked, refused=())
+        own_fields["automaton"] = copied(
+            plan.automaton, predicates=numbered[: len(plan.automaton.predicates)]
+        )
+    shape: Plan = copied(plan, **own_fields)
     own = [getattr(shape, name) for name in shape.evaluated]
     key = (
         type(plan).__name__,

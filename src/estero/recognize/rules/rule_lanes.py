@@ -40,6 +40,12 @@ class RuleLane(Generic[T]):
         self._answers = answers
         self._known = known
 
+    def prepare(self, batch: Dispatched) -> None:
+        """Works out what several lanes ask of a batch."""
+        if batch.held is not None:
+            for group in self._groups:
+                group.prepare(batch.held)
+
     def push(self, batch: Dispatched, /) -> Iterator[T]:
         """The items of the answers that a batch decides, group by group."""
         for group in self._groups:
@@ -70,9 +76,17 @@ def shares_of_groups(groups: Sequence[RuleGroup], lanes: int) -> list[list[RuleG
 def read_along(lanes: Sequence[RuleLane[T]], batches: Iterable[Dispatched]) -> Iterator[T]:
     """The items of all lanes, batch by batch; a single lane is read in this thread."""
     if len(lanes) > 1:
-        yield from dealt_to_lanes(lanes, batches, repeat, one_after_the_other)
+        yield from dealt_to_lanes(lanes, _prepared(lanes, batches), repeat, one_after_the_other)
         return
     (lane,) = lanes
     for batch in batches:
         yield from lane.push(batch)
     yield from lane.rest()
+
+
+def _prepared(lanes: Sequence[RuleLane[T]], batches: Iterable[Dispatched]) -> Iterator[Dispatched]:
+    """The batches, of which this thread works out what lanes have in common while they recognize others."""
+    for batch in batches:
+        for lane in lanes:
+            lane.prepare(batch)
+        yield batch

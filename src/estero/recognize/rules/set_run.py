@@ -23,6 +23,7 @@ from estero.recognize.rules.rule_lanes import Dispatched, RuleLane, read_along, 
 from estero.recognize.source_run import Progress, time_type
 from estero.recognize.threads import ranges
 from estero.recognize.threads.divided import at_least
+from estero.system.collection import without_collection
 
 T = TypeVar("T")
 
@@ -75,10 +76,11 @@ class RuleSetRun(RulesRun):
         self, answers: Callable[[GroupRecognition, EndedSets], Iterable[T]], *, showing: bool
     ) -> Iterator[T]:
         """The items of the compact sets of all rules, pass by pass and batch by batch."""
-        plans = self.plans
-        if not showing:
-            plans = {name: plan.showing_nothing() for name, plan in plans.items()}
-        passes = passes_of(plans, EventColumns(self.source.column_types, self.source.classified_schema))
+        with without_collection():
+            plans = self.plans
+            if not showing:
+                plans = {name: plan.showing_nothing() for name, plan in plans.items()}
+            passes = passes_of(plans, EventColumns(self.source.column_types, self.source.classified_schema))
         if self.source.one_shot and len(passes) > 1:
             self.source.hold()
         size = None if self.progress is None else self.source.size()
@@ -97,7 +99,9 @@ class RuleSetRun(RulesRun):
         time, places = time_type(self.source), reading.places()
 
         def opened(group: RuleGroup) -> GroupRecognition:
-            return GroupRecognition(group, reading.classification, events, time=time, dispatched=places)
+            return GroupRecognition(
+                group, reading.classification, events, time=time, dispatched=places, spanning=True
+            )
 
         def known(group: RuleGroup) -> int | None:
             return InProcessRun(group.plan, self.source, until=self.until).known()

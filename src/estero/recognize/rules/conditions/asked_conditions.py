@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
+from estero.engine.held_conditions import AskedCodes
 
 Rows: TypeAlias = NDArray[np.int64]
 Places: TypeAlias = NDArray[np.int64]
@@ -79,6 +80,27 @@ class AskedValues(AskedConditions):
     def holds(self, place: int, rows: Rows) -> Mask:
         held: Mask = self._test(place)[self._codes[rows]]
         return held
+
+    def asked_codes(
+        self, places: Sequence[int], numbers: Sequence[int], types: Sequence[int]
+    ) -> AskedCodes | None:
+        """The values by row, and the conditions at some places that ask for each; None if these are many.
+
+        The conditions get `numbers`, and ask for events of these `types`.
+        """
+        first = self._first[list(places)]
+        sizes = self._first[np.array(places) + 1] - first
+        if sizes.sum() > self._codes.size:
+            return None
+        own = np.repeat(first - (sizes.cumsum() - sizes), sizes) + np.arange(sizes.sum())
+        values = self._values[own]
+        order = np.argsort(values, kind="stable")
+        return AskedCodes(
+            self._codes.astype(np.int32, copy=False),
+            np.searchsorted(values[order], np.arange(self._number + 1)),
+            np.repeat(np.array(numbers, np.int32), sizes)[order],
+            np.repeat(np.array(types, np.int64), sizes)[order],
+        )
 
     def _test(self, place: int) -> Mask:
         """Whether a condition holds for each value, and False for all other codes."""

@@ -19,9 +19,10 @@ from estero.automata.cea import EventPredicate
 from estero.classify.column_names import WORD, attribute_in, bits_name
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Constant
+from estero.engine.held_conditions import NO_CODES, HeldConditions, held_conditions
 from estero.recognize.batch_columns import numbers_of
-from estero.recognize.rules.conditions.asked_conditions import NO_ROWS, Rows
-from estero.recognize.rules.conditions.condition_forest import AskedBatch, ConditionForest, Part
+from estero.recognize.rules.conditions.asked_conditions import NO_ROWS, AskedValues, Rows
+from estero.recognize.rules.conditions.condition_forest import Asked, AskedBatch, ConditionForest, Part
 from estero.recognize.rules.conditions.plain_conditions import type_names
 
 FEWEST: Final = 8
@@ -46,6 +47,9 @@ class HeldRows(Protocol):
     @property
     def may_hold(self) -> Mask:
         """Whether the condition at each place may hold for some row."""
+
+    def by_row(self, places: tuple[int, ...]) -> HeldConditions:
+        """The conditions at some places by row, numbered in the order of places; worked out once."""
 
 
 class Dispatcher:
@@ -113,6 +117,14 @@ class Dispatcher:
         return attributes
 
 
+class _Asking(NamedTuple):
+    """A condition by its place among those that ask a column, its number, and the types of its events."""
+
+    place: int
+    number: int
+    types: int
+
+
 class _Wanted(NamedTuple):
     """The condition on events of some types; None for all of them."""
 
@@ -170,6 +182,7 @@ class _Held(HeldRows):
         self._may_hold = np.concatenate([layer.may_hold(batch) for layer, batch in asked])
         self._held: dict[int, Rows] = {}
         self._of_types: dict[int, Rows] = {}
+        self._by_row: dict[tuple[int, ...], HeldConditions] = {}
 
     @property
     def may_hold(self) -> Mask:
@@ -180,6 +193,32 @@ class _Held(HeldRows):
         if rows is None:
             rows = self._held[place] = self._rows(place)
         return rows
+
+    def by_row(self, places: tuple[int, ...]) -> HeldConditions:
+        by_row = self._by_row.get(places)
+        if by_row is None:
+            by_row = self._by_row[places] = self._worked_out(places)
+        return by_row
+
+    def _worked_out(self, places: tuple[int, ...]) -> HeldConditions:
+        """See `by_row`: those that ask only for values of one column need no rows of their own."""
+        asking: dict[tuple[int, int], list[_Asking]] = {}
+        numbers = np.flatnonzero(self._may_hold[list(places)]).tolist()
+        for number in numbers:
+            layer = bisect_right(self._begins, places[number]) - 1
+            types, condition = self._asked[layer][0].wanted[places[number] - self._begins[layer]]
+            if isinstance(condition, Asked):
+                asking.setdefault((layer, condition.column), []).append(
+                    _Asking(condition.place, number, types)
+                )
+        codes, coded = NO_CODES, set[int]()
+        for layer, column in sorted(asking, key=lambda key: -len(asking[key])):
+            values, own = self._asked[layer][1].values[column], asking[layer, column]
+            if isinstance(values, AskedValues) and (found := values.asked_codes(*zip(*own, strict=True))):
+                codes, coded = found, {one.number for one in own}
+                break
+        others = [number for number in numbers if number not in coded]
+        return held_conditions(self._types, codes, [self.of(places[number]) for number in others], others)
 
     def _rows(self, place: int) -> Rows:
         layer, batch = self._asked[bisect_right(self._begins, place) - 1]
