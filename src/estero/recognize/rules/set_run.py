@@ -59,9 +59,9 @@ class RuleSetRun(RulesRun):
         """The complex events of all rules; those that a batch of events decides together, by group."""
         yield from self._answered(GroupRecognition.tables, showing=True)
 
-    def placed_tables(self) -> Iterator[RuleTable]:
-        """The same, of whose events only positions are asked."""
-        yield from self._answered(GroupRecognition.placed_tables, showing=True)
+    def placed_rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the common table."""
+        yield from self._answered(GroupRecognition.placed_rows, showing=True)
 
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""
