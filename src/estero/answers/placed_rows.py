@@ -45,8 +45,7 @@ class PlacedRows:
         distinct = {lookup.tobytes(): lookup for lookup in lookups}
         places = {known: place for place, known in enumerate(distinct)}
         labels = {
-            item.label: places[lookup.tobytes()]
-            for item, lookup in zip(reporter.shown, lookups, strict=True)
+            item.label: places[lookup.tobytes()] for item, lookup in zip(reporter.shown, lookups, strict=True)
         }
         table = np.array(list(distinct.values()), np.bool_).reshape(len(distinct), reporter.marks)
         names = reporter.schema.names[2 if reporter.time is None else 4 :]
@@ -105,6 +104,10 @@ class PlacedRows:
                 chosen.extend([positions[item] for item in range(begin, end) if own[item]])
                 ends.append(len(chosen))
         size, rows = len(self.labels), len(bounds) - 1
-        lists = pa.ListArray.from_arrays(numbers_as(ends, pa.int32()), numbers_as(chosen, pa.int64()), type=kind.item_type)
+        lists = pa.ListArray.from_arrays(
+            numbers_as(ends, pa.int32()), numbers_as(chosen, pa.int64()), type=kind.item_type
+        )
         offsets = numbers_as(array("i", range(0, rows * size + 1, size)), pa.int32())
-        return pa.MapArray.from_arrays(offsets, texts_of([*self.labels] * rows, pa.string()), lists, type=kind)
+        return pa.MapArray.from_arrays(
+            offsets, texts_of([*self.labels] * rows, pa.string()), lists, type=kind
+        )

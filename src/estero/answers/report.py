@@ -9,7 +9,7 @@ gets an underscore at its end; the metadata of the field keeps the label, see `l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
