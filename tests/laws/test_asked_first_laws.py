@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -70,7 +71,7 @@ def test_answers_and_counts_are_those_of_events_that_are_classified_first(
     rows = [{**event, "time": place} for place, event in enumerate(events)]
     table = pa.Table.from_pylist(rows, pa.schema(types))
     bounds = [0, *(sum(sizes[: place + 1]) for place in range(len(sizes))), table.num_rows]
-    pieces = [table.slice(begin, max(end - begin, 0)) for begin, end in zip(bounds, bounds[1:], strict=False)]
+    pieces = [table.slice(begin, max(end - begin, 0)) for begin, end in pairwise(bounds)]
     layout = {**LAYOUT, **({"type": "type"} if typed else {})}
     with patch.object(dispatch, "FEWEST", 1), warnings.catch_warnings():
         warnings.simplefilter("ignore", estero.EsteroWarning)  # a type of which there is no event
