@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from estero.local.columns import texts_as, values_as
 from estero.local.decoding import _MANY, Decoded, Decoder
 from estero.local.raw import Raw
 
@@ -85,6 +87,37 @@ def test_objects_of_json_among_many_are_read_as_they_are_alone(rows: list[dict[s
     texts = [json.dumps(row).encode() for row in rows]
     whole = decoded([*texts, *[GOOD] * _MANY])
     assert told([whole]) == told([decoded([text]) for text in texts] + [decoded([GOOD])] * _MANY)
+
+
+@given(
+    st.lists(st.datetimes(timezones=st.timezones() | st.just(UTC)), min_size=1, max_size=3),
+    st.sampled_from(["auto", "milliseconds", "microseconds", "seconds", "minutes"]),
+    st.sampled_from(["T", " "]),
+    st.sampled_from(
+        [
+            "",
+            "2026-03-02T24:00:00+00:00",
+            "2026-02-30T12:00:00+00:00",
+            "2026-03-02T12:00:60+00:00",
+            "0000-03-02T12:00:00+00:00",
+            "2026-03-02T12:00:00.1234+00:00",
+            "2026-W10-1T12:00:00+00:00",
+            "2026-03-02T12:00:00+00:00:01",
+            "2026-03-02T12:00:00-19:59",
+            "\u0662026-03-02T12:00:00+00:00",
+        ]
+    ),
+)
+def test_few_times_are_read_as_many_are(times: list[datetime], to: str, between: str, odd: str) -> None:
+    texts = [*(time.isoformat(between, to) for time in times), *([odd] if odd else [])]
+    kind = pa.timestamp("us", "UTC")
+    try:
+        many = texts_as(pa.array(texts), kind)
+    except pa.ArrowInvalid:
+        with pytest.raises(pa.ArrowInvalid):
+            values_as(texts, kind)
+    else:
+        assert values_as(texts, kind).equals(many)
 
 
 def test_many_texts_are_read_in_blocks_and_broken_ones_keep_their_places() -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from estero.classify.arrays import texts_of
 from estero.errors import DataError
 
 ID: Final = "answer_id"
@@ -26,7 +27,7 @@ class AnswerIds:
 
     def of(self, columns: Sequence[pa.Array]) -> pa.Array:
         """An id for each row of some columns."""
-        return pa.array(self._ids(columns), pa.string())
+        return texts_of(list(self._ids(columns)), pa.string())
 
     def _ids(self, columns: Sequence[pa.Array]) -> Iterator[str]:
         for parts in zip(*(column.to_pylist() for column in columns), strict=True):

@@ -9,9 +9,7 @@ gets an underscore at its end; the metadata of the field keeps the label, see `l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -84,17 +82,6 @@ class Reporter:
         measures: Sequence[Measure] = (),
         wait: int | None = None,
     ) -> None:
-        self._of_positions: Callable[[], Reporter] = partial(
-            Reporter,
-            [replace(item, attributes=()) for item in shown],
-            label_sets,
-            events,
-            keys=keys,
-            time=time,
-            positions=positions,
-            suppressed=suppressed,
-            wait=wait,
-        )
         self.schema: pa.Schema = answer_schema(
             shown,
             events,
@@ -106,9 +93,9 @@ class Reporter:
             waits=wait is not None,
         )
         self._wait = None if wait is None or time is None else Wait(wait, time)
-        self._shown = tuple(shown)
-        self._keys = tuple(tuple(alternatives) for alternatives in keys)
-        self._time = time
+        self.shown = tuple(shown)
+        self.keys = tuple(tuple(alternatives) for alternatives in keys)
+        self.time = time
         self._suppressed = suppressed
         self._places = (POSITION,) if positions else ()
         self._of_ends = (*self._places, *((TIME,) if time is not None else ()))
@@ -134,10 +121,6 @@ class Reporter:
             asked = [[label in labels for labels in label_sets] for label in self._measures.variables]
             self._asked = np.array(asked, np.bool_).reshape(len(asked), sets)
 
-    def of_positions(self) -> Reporter:
-        """The reporter of the same complex events that shows only the positions of their events."""
-        return self._of_positions()
-
     def label_lookup(self, place: int) -> NDArray[np.bool_]:
         """Whether each label set has the label numbered `place` among those shown; bool[marks]."""
         lookup: NDArray[np.bool_] = self._lookup[self._same[place]]
@@ -158,16 +141,16 @@ class Reporter:
         """
         from estero.engine.walk.columns import select_labels  # here, because schemas need no kernels
 
-        matches, events, first = _with_events(matches, store)
+        matches, events, first = with_events(matches, store)
         start, end = (rows - first if first else rows for rows in (matches.start, matches.end))
         taking = EventColumns(events)
         ends = [taking.taken(self._of_ends, rows) for rows in (start, end)]
         columns = [of_end[0] for of_end in ends if self._places]
-        if self._time is not None:
-            columns += [in_type(of_end[-1], self._time) for of_end in ends]
-        for alternatives in self._keys:
+        if self.time is not None:
+            columns += [in_type(of_end[-1], self.time) for of_end in ends]
+        for alternatives in self.keys:
             values = [taking.column(event_column(name), end) for name in alternatives]
-            columns.append(_first_known(values, alternatives))
+            columns.append(first_known(values, alternatives))
         if self._wait is not None:
             columns.append(self._wait.over(ends[1][-1]))
         if self._suppressed:
@@ -180,7 +163,7 @@ class Reporter:
         here = range(first, first + events.num_rows)
         selected = select_labels(matches.offsets, matches.marks, matches.event, self._lookup, here)
         lists: list[pa.Array] = []
-        for shown, same, (kind, fields) in zip(self._shown, self._same, self._lists, strict=True):
+        for shown, same, (kind, fields) in zip(self.shown, self._same, self._lists, strict=True):
             if same == len(lists):
                 offsets, chosen = selected[same]
                 names = (*map(event_column, shown.attributes), *self._places)
@@ -208,12 +191,12 @@ class Reporter:
             label: Marked(offsets.astype(np.int64), rows)
             for label, (offsets, rows) in zip(measures.variables, selected, strict=True)
         }
-        names, shown = _named(self._keys, self._time), columns[2 * len(self._places) :]
+        names, shown = _named(self.keys, self.time), columns[2 * len(self._places) :]
         named = dict(zip(names, shown, strict=False))  # a query that does not wait has no decision time
         return measures.columns(of, at_hand, named, len(matches.start))
 
 
-def _with_events(matches: Matches, store: EventStore) -> tuple[Matches, pa.RecordBatch, int]:
+def with_events(matches: Matches, store: EventStore) -> tuple[Matches, pa.RecordBatch, int]:
     """The matches, a batch that has all their events, and the sequence number of its first event.
 
     If these are few and far between, they are renumbered.
@@ -469,10 +452,10 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 
 def key_column(events: pa.RecordBatch, alternatives: Sequence[str]) -> pa.Array:
     """The first non-NULL alternative of each event."""
-    return _first_known([plain(events.column(event_column(name))) for name in alternatives], alternatives)
+    return first_known([plain(events.column(event_column(name))) for name in alternatives], alternatives)
 
 
-def _first_known(values: Sequence[pa.Array], alternatives: Sequence[str]) -> pa.Array:
+def first_known(values: Sequence[pa.Array], alternatives: Sequence[str]) -> pa.Array:
     """The first non-NULL value among `alternatives`; an event without one is in no partition."""
     wanted = common_type([value.type for value in values])
     if len(values) == 1:

@@ -17,7 +17,7 @@ from estero.answers.complex_event import ComplexEvent, complex_events
 from estero.answers.frames import Batches
 from estero.answers.in_memory import OBJECTS_TO_ARROW, within
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
-from estero.answers.rule_rows import RuleTable, by_rule, common_rows, with_json, with_texts, write_lines
+from estero.answers.rule_rows import RuleTable, by_rule, with_json, with_texts, write_lines
 from estero.answers.run import Run
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import format_in_name, write_answer
@@ -44,8 +44,8 @@ class RulesRun(Protocol):
     def tables(self) -> Iterator[RuleTable]:
         """The complex events of all rules."""
 
-    def placed_tables(self) -> Iterator[RuleTable]:
-        """The complex events of all rules, with only the positions of their events."""
+    def placed_rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the common table, which has only the positions of events."""
 
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""
@@ -110,9 +110,7 @@ class RuleAnswers(Batches):
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The common table as record batches of `schema`, made as they are asked for."""
-        schema = self._run.schema
-        for table in self._run.placed_tables():
-            yield self._said.added(common_rows(table, schema))
+        return map(self._said.added, self._run.placed_rows())
 
     def tables(self) -> dict[str, pa.Table]:
         """The complex events of each rule as an Arrow table with the columns of its query, by name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -21,8 +21,9 @@ from estero.answers.output_file import output_file
 from estero.answers.report import positions_in
 from estero.answers.shown_values import json_values
 from estero.answers.writers import json_bytes
-from estero.classify.arrays import array_of
+from estero.classify.arrays import array_of, texts_of
 from estero.classify.remembered import Remembered
+from estero.classify.vectors.taking import FEW_ROWS
 
 _POSITIONS = pa.list_(pa.field("item", pa.int64(), nullable=False))
 
@@ -73,18 +74,18 @@ def common_rows(table: RuleTable, schema: pa.Schema) -> pa.RecordBatch:
     If these have events, the labels of the table show the fields of these, and their positions.
     """
     layout, rows = _layout_of(table.rows.schema), table.rows
-    columns = [_names(table)]
+    columns = [names_of(table.names, table.rules)]
     if EVENTS not in schema.names:
         columns += [rows.column(0), rows.column(1)]
     if layout.has_time:
         columns += [rows.column(2), rows.column(3)]
-    keys = {name: _text(rows.column(place)) for name, place in layout.partition.items()}
+    keys = {name: text_of(rows.column(place)) for name, place in layout.partition.items()}
     of_labels = schema.field(EVENTS if EVENTS in schema.names else "positions").type
     labels = {
         label: _listed(rows.column(place), of_labels.item_type) for label, place in layout.labels.items()
     }
-    columns.append(_mapped(keys, rows.num_rows, schema.field("keys").type))
-    columns.append(_mapped(labels, rows.num_rows, of_labels))
+    columns.append(mapped(keys, rows.num_rows, schema.field("keys").type))
+    columns.append(mapped(labels, rows.num_rows, of_labels))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -96,11 +97,11 @@ def _layout_of(schema: pa.Schema) -> AnswerColumns:
 _layouts: Final = Remembered[AnswerColumns](same=lambda one, other: one.equals(other, check_metadata=True))
 
 
-def _names(table: RuleTable) -> pa.Array:
+def names_of(names: Sequence[str], rules: NDArray[np.int64]) -> pa.Array:
     """The name of the rule of each row."""
-    if len(table.rules) < len(table.names):
-        return pa.array([table.names[rule] for rule in table.rules.tolist()], pa.string())
-    return pa.array(table.names, pa.string()).take(array_of(table.rules))
+    if len(rules) < len(names):
+        return texts_of([names[rule] for rule in rules.tolist()], pa.string())
+    return pa.array(names, pa.string()).take(array_of(rules))
 
 
 def _listed(label: pa.ListArray, kind: pa.ListType) -> pa.Array:
@@ -174,7 +175,7 @@ def write_lines(target: str | PathLike[str] | BinaryIO, batches: Iterable[pa.Rec
     return written
 
 
-def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Array:
+def mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Array:
     """A map in each row, from the names of some columns to their values in that row."""
     if not columns:
         return pa.MapArray.from_arrays(
@@ -188,6 +189,7 @@ def _mapped(columns: dict[str, pa.Array], rows: int, kind: pa.DataType) -> pa.Ar
     values = parts[0] if size == 1 else pa.concat_arrays(parts)
     if rows != 1:
         names = names.take(array_of(np.tile(np.arange(size), rows)))
+    if rows != 1 and size != 1:
         values = values.take(array_of(np.arange(size * rows).reshape(size, rows).T.ravel()))
     return pa.MapArray.from_arrays(offsets, names, values, type=kind)
 
@@ -198,6 +200,8 @@ def _texts(*texts: str) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _text(values: pa.Array) -> pa.Array:
-    """The values of a key as texts."""
-    return pc.cast(values, pa.string())
+def text_of(values: pa.Array) -> pa.Array:
+    """The values of a key as texts; few integers by Python, as a cast takes longer."""
+    if pa.types.is_integer(values.type) and len(values) <= FEW_ROWS and not values.null_count:
+        return texts_of(list(map(str, values.to_pylist())), pa.string())
+    return values if pa.types.is_string(values.type) else pc.cast(values, pa.string())

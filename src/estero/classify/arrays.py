@@ -6,7 +6,9 @@ where it is installed: 0.2 s. A first query uses these functions instead.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +36,15 @@ _kinds: Final[dict[np.dtype[Any], pa.DataType]] = {}
 """The Arrow types of NumPy types."""
 
 
+def numbers_as(numbers: array[int] | array[float], kind: pa.DataType) -> pa.Array:
+    """Numbers of Python as an array of Arrow, of a type that stores them so.
+
+    >>> numbers_as(array("q", [1, 2]), pa.int64()).to_pylist()
+    [1, 2]
+    """
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+
+
 def texts_of(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
     """Texts as an array of Arrow, of the type of strings or large ones.
 
@@ -42,7 +53,7 @@ def texts_of(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
     """
     items = [text.encode() for text in texts]
     wide = pa.types.is_large_string(kind)
-    ends = np.cumsum([0, *map(len, items)], dtype=np.int64 if wide else np.int32)
+    ends = array("q" if wide else "i", accumulate(map(len, items), initial=0))
     return pa.Array.from_buffers(kind, len(items), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(items))])
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 
+from estero.classify.arrays import numbers_as, texts_of
 from estero.errors import legible
 
 _UTC: Final = "UTC"
@@ -24,7 +27,13 @@ def values_as(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     classes = set(map(type, values))
     numbers = _NUMBERS.get((kind.id, *classes)) if len(classes) == 1 else None
     if numbers is not None:
-        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(numbers, values))])
+        return numbers_as(array(numbers, values), kind)
+    if classes == _TEXTS and len(values) <= _FEW:
+        if kind.id == _STRING:
+            return texts_of(values, kind)
+        ticks = _ticks_of(values) if kind.id == _TIMESTAMP and kind.unit == "us" else None
+        if ticks is not None:
+            return numbers_as(ticks, kind)
     classes.discard(type(None))
     if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
         _check(classes, {str})
@@ -36,6 +45,26 @@ def values_as(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 _NUMBERS: Final = {(pa.int64().id, int): "q", (pa.float64().id, float): "d"}
 """The formats of arrays in which Python passes numbers to Arrow, three times as fast as in lists."""
+_TEXTS: Final = {str}
+_STRING, _TIMESTAMP = pa.string().id, pa.timestamp("us").id
+_FEW: Final = 64
+"""The most texts that Python reads faster than Arrow, whose casts take 80 µs if they have not just run."""
+_INSTANT: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{3}|\.\d{6})?[+-][01]\d:[0-5]\d", re.ASCII
+)
+"""A time with a zone in the form that Python writes, which Python and Arrow read alike."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def _ticks_of(texts: Sequence[str]) -> array[int] | None:
+    """The microseconds since 1970 of a few times with zones; None if Arrow has to read them."""
+    if not all(map(_INSTANT.fullmatch, texts)):
+        return None
+    try:
+        return array("q", [(datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND for text in texts])
+    except ValueError:  # the 30th of February
+        return None
 
 
 def texts_as(texts: pa.Array, kind: pa.DataType, *, has_zone: bool | None = None) -> pa.Array:

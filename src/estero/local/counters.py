@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 from time import perf_counter
 from typing import Any
@@ -12,6 +10,22 @@ from typing import Any
 STAGES = ("poll", "decode", "recognize", "write", "checkpoint")
 """The stages of a batch whose seconds are counted."""
 _KEPT = ("events", "dead", "skipped", "batches", "answers", "shed_partitions")
+
+
+class _Timing:
+    """A block of a stage; generators as context managers take longer than some stages."""
+
+    __slots__ = ("_counters", "_stage", "_start")
+
+    def __init__(self, counters: Counters, stage: str) -> None:
+        self._counters = counters
+        self._stage = stage
+
+    def __enter__(self) -> None:
+        self._start = perf_counter()
+
+    def __exit__(self, *_error: object) -> None:
+        self._counters.add_seconds(self._stage, perf_counter() - self._start)
 
 
 class Counters:
@@ -41,15 +55,14 @@ class Counters:
         with self._lock:
             self._gauges.update(gauges)
 
-    @contextmanager
-    def timing(self, stage: str) -> Iterator[None]:
+    def timing(self, stage: str) -> _Timing:
         """A context manager that adds the seconds of its block to a stage."""
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._seconds[stage] += perf_counter() - start
+        return _Timing(self, stage)
+
+    def add_seconds(self, stage: str, seconds: float) -> None:
+        """Adds seconds to a stage."""
+        with self._lock:
+            self._seconds[stage] += seconds
 
     def kept(self) -> dict[str, Any]:
         """The counters that a checkpoint contains."""

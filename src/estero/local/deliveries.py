@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -46,6 +46,7 @@ class Deliveries:
         self._counters = counters
         self._source = source
         self._noted: list[int] = []
+        self._to_note: list[deque[int]] = [deque() for _ in self.sinks]
         for sink in self.sinks:
             sink.stopping = stopping
 
@@ -90,7 +91,8 @@ class Deliveries:
         counted = _counted(rows.of(answers, recognition.version), rules, recognition.of_rules)
         sink = self.sinks[_ANSWERS]
         if number > sink.delivered:
-            sink.write(number, counted)
+            if sink.write(number, counted):
+                self._to_note[_ANSWERS].append(number)
         else:
             for _ in counted:  # the sink has them, so they are only counted
                 pass
@@ -107,16 +109,22 @@ class Deliveries:
             )
         if len(self.sinks) > _DEAD and number > self.sinks[_DEAD].delivered:
             table = [letters_table(letters, self._source)] if letters else []
-            self.sinks[_DEAD].write(number, iter(table))
+            if self.sinks[_DEAD].write(number, iter(table)):
+                self._to_note[_DEAD].append(number)
 
     def note(self) -> None:
-        """Notes the batches that the sinks have by now; some deliver while later batches are recognized."""
-        for sink in self.sinks:
+        """Notes the batches that the sinks have by now; some deliver while later batches are recognized.
+
+        Batches without rows are not noted, because it makes no difference whether they are sent again.
+        """
+        is_more = False
+        for sink, numbers in zip(self.sinks, self._to_note, strict=True):
             sink.update()
-        delivered = self.delivered
-        if self._checkpoint is not None and delivered != self._noted:
-            self._checkpoint.note_delivered(delivered)
-            self._noted = delivered
+            while numbers and numbers[0] <= sink.delivered:
+                numbers.popleft()
+                is_more = True
+        if self._checkpoint is not None and is_more:
+            self._checkpoint.note_delivered(self.delivered)
 
     def flush(self, number: int) -> None:
         """Waits until all rows up to a batch are delivered."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.answers.event_store import EventStore
+from estero.answers.placed_rows import PlacedRows
 from estero.answers.report import Reporter
 from estero.classify.arrays import array_of
 from estero.classify.column_names import POSITION, TIME
@@ -52,7 +53,7 @@ class SetReader:
         self.sieve = sieve
         self.limit: int | None = None if plan.limit is None else plan.limit.per_end
         self._reporter = reporter
-        self._placed: Reporter | None = None
+        self._placed: PlacedRows | None = None
         self._capacity = _FIRST_CAPACITY
 
     @property
@@ -131,15 +132,21 @@ class SetReader:
         for matches, suppressed in self._with_suppressed(ended):
             yield self._reporter.table(matches, store, suppressed), store.take(matches.start, columns)
 
-    def placed_tables_with(
-        self, ended: EndedSets, column: str
+    def placed_rows(
+        self, ended: EndedSets, names: Sequence[str], column: str | None
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
-        """The tables of `ended`, in which events have positions only, with integers of starting events."""
+        """The rows of `ended` in the common table of rules with some `names`, and the rule of each row.
+
+        The event that starts a row has its rule in a `column`; without one, all rows are of the first rule.
+        """
         if self._placed is None:
-            self._placed = self._reporter.of_positions()
+            self._placed = PlacedRows.of(self._reporter)
         store = ended.store or self.store
-        for matches, suppressed in self._with_suppressed(ended):
-            yield self._placed.table(matches, store, suppressed), store.numbers(matches.start, column)
+        for matches in self.matches(ended):
+            rules = np.zeros(matches.start.size, np.int64)
+            if column is not None:
+                rules = store.numbers(matches.start, column)
+            yield self._placed.rows(matches, store, names, rules), rules
 
     def _with_suppressed(self, ended: EndedSets) -> Iterator[tuple[Matches, NDArray[np.int64] | None]]:
         """The complex events of `ended`, with the number left out before each, if that is shown."""

@@ -268,6 +268,24 @@ class PlainClassifier:
         )
         return classified if known is None else classified.filter(array_of(known))
 
+    def count(self, columns: BatchColumns) -> int:
+        """The number of relevant events of a batch, which need not have positions.
+
+        Raises `OddValueError` where that is not known without classifying them.
+        """
+        shown = columns.batch.schema
+        is_odd = self._reach is not None or self._row_keys is not None or self._has_converted or self._values
+        if is_odd or any(shown.field(name).type != kind for name, kind in self._payload):
+            raise OddValueError
+        if self._time is not None:
+            if columns.known(self._time) is not None:
+                raise OddValueError
+            columns.ticks(self._time)
+        if self._key is not None and self._kind(self._key) is not Kind.STRING:
+            columns.ticks(self._key)
+        rows = self._relevant(columns, self._bits(columns))
+        return columns.batch.num_rows if rows is None else rows.size
+
     def _bits(self, columns: BatchColumns) -> list[NDArray[np.int64]]:
         """The words of bits of all rows."""
         words = []

@@ -7,7 +7,7 @@ Plain classifications are done by vector code, and others by a statement of Duck
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,16 +41,25 @@ _NO_VALUE = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 
 
+Ask = Callable[[pa.RecordBatch], Any]
+"""Asks conditions about events, named by `event_column`; None where they want none."""
+
+
 class Incoming(NamedTuple):
     """One batch, in order of arrival.
 
     `events` are all its events, their columns named by `event_column`; `times` int64[n] in ticks, 0 if there
-    is no time; `classified` the relevant ones, whose ``__position`` is their row in `events`.
+    is no time; `classified` the relevant ones, whose ``__position`` is their row in `events`. Of a batch that
+    `passes`, which is let go at once, the number of `relevant` ones is known; they are not classified if no
+    condition wants one. `said` is what conditions say of all rows, if they were asked.
     """
 
     events: pa.Table
     times: NDArray[np.int64]
     classified: pa.RecordBatch
+    passes: bool = False
+    relevant: int = 0
+    said: Any = None
 
 
 class Classifier:
@@ -96,6 +105,18 @@ class Classifier:
     def classified(self, events: pa.Table, times: NDArray[np.int64]) -> Incoming:
         """Classifies opened events; raises `DataError` if that is impossible."""
         return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
+
+    def asked(self, events: pa.Table, ask: Ask) -> tuple[int, Any]:
+        """The number of relevant ones among opened events, and what conditions say of all these events.
+
+        Raises `OddValueError` for events that have to be classified first.
+        """
+        batches = events.to_batches()
+        if self._plain is None or not self._is_plain or len(batches) != 1:
+            raise OddValueError
+        looked = batches[0] if self._screen is None else self._screen.look(batches[0], 0)
+        relevant = 0 if looked is None else self._plain.count(BatchColumns(looked))
+        return relevant, ask(batches[0]) if relevant else None
 
     def _relevant(self, events: pa.Table) -> pa.RecordBatch:
         """The classified events."""

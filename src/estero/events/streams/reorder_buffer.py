@@ -113,20 +113,25 @@ class ReorderBuffer:
         return not fall(times) and (self.passed is None or not times.size or int(times[0]) >= self.passed)
 
     def passes(self, times: NDArray[np.int64], order: Sequence[pa.Array]) -> bool:
-        """Whether a batch may pass by: it is in order, none of it is late, and all of it is let go at once.
+        """Whether a batch may pass by, which then counts as released."""
+        if not self.may_pass(times, order):
+            return False
+        self.pass_by(times)
+        return True
 
-        It then counts as released.
-        """
+    def may_pass(self, times: NDArray[np.int64], order: Sequence[object]) -> bool:
+        """Whether a batch is in order, none of it is late, and all of it would be let go at once."""
         if self._chunks or order or not times.size or not self.follows(times):
             return False
         last = int(times[-1])
-        greatest = last if self._greatest is None else max(self._greatest, last)
-        if last > greatest - self._lateness:
-            return False
-        self._greatest = greatest
+        return last <= max(last, last if self._greatest is None else self._greatest) - self._lateness
+
+    def pass_by(self, times: NDArray[np.int64]) -> None:
+        """Counts a batch that may pass as released."""
+        last = int(times[-1])
+        self._greatest = last if self._greatest is None else max(self._greatest, last)
         self._last = (last,)
         self._arrived += times.size
-        return True
 
     def passes_one(self, time: int) -> bool:
         """The same as `passes` for a single event, which is then not late."""

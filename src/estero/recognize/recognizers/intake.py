@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import Single
 from estero.answers.shown_values import shown_values
-from estero.classify.arrays import array_of, numbers_in
+from estero.classify.arrays import array_of, empty_batch, numbers_in
 from estero.classify.column_names import (
     BITS,
     HELD,
@@ -28,11 +28,12 @@ from estero.classify.column_names import (
 )
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
+from estero.classify.vectors.batch_columns import OddValueError
 from estero.engine.store.checks import Arrays
 from estero.errors import DataError
 from estero.events.database import hashes
 from estero.events.sources import Source
-from estero.events.streams.batch_classifier import Classifier, Incoming
+from estero.events.streams.batch_classifier import Ask, Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
@@ -48,6 +49,8 @@ LAYOUT: Final = "layout"
 
 _PART: Final = 1 << 17
 """The number of events of a long batch that are recognized together."""
+FEW_ROWS: Final = 64
+"""So many events are asked what conditions want before they are classified."""
 _MOST: Final = 1 << 62
 """More events than any stream has, such that later positions still fit their type."""
 
@@ -83,6 +86,9 @@ class Intake:
         own = [pa.field(HELD_ERA, pa.int64())] if eras else []
         self.schema: Any = pa.schema([*self._classifier.schema, *own])
         """The columns of classified events."""
+        self.ask: Ask | None = None
+        """What a few events that pass are asked before they are classified, if anything."""
+        self._nothing: Any = empty_batch(self.schema)
         self._places = {name: self.schema.get_field_index(name) for name in (POSITION, TIME)}
         self.time_type: Any | None = time_type(source)
         """The type in which times are shown; None if events have none."""
@@ -187,15 +193,37 @@ class Intake:
         released then in any case.
         """
         table, times = self._classifier.opened(events)
-        if times.size <= _PART or self._layout.columns.order or not self._held.follows(times):
+        order = self._layout.columns.order
+        if self.ask is not None and times.size <= FEW_ROWS and self._held.may_pass(times, order):
+            return [self._asked_about(table, times, self.ask)]
+        if times.size <= _PART or order or not self._held.follows(times):
             return [self._classifier.classified(table, times)]
         return [
             self._classifier.classified(table.slice(first, _PART), times[first : first + _PART])
             for first in range(0, times.size, _PART)
         ]
 
+    def _asked_about(self, events: pa.Table, times: NDArray[np.int64], ask: Ask) -> Incoming:
+        """A few events that may pass; those that no condition wants are not classified."""
+        try:
+            relevant, said = self._classifier.asked(events, ask)
+        except OddValueError:
+            return self._classifier.classified(events, times)
+        if said is None:
+            return Incoming(events, times, self._nothing, passes=True, relevant=relevant)
+        said = said if relevant == events.num_rows else None
+        incoming = self._classifier.classified(events, times)
+        return incoming._replace(passes=True, relevant=relevant, said=said)
+
     def admit(self, incoming: Incoming) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes that was looked at."""
+        if incoming.passes:
+            self._held.pass_by(incoming.times)
+            self._late_events = self._no_events
+            if not incoming.classified.num_rows:
+                self.position += incoming.events.num_rows
+                return self._nothing
+            return self._numbered(incoming.classified, incoming.events.num_rows, self.era)
         order = order_columns(incoming.events, self._layout)
         if self._held.passes(incoming.times, order):
             self._late_events = self._no_events

@@ -216,24 +216,28 @@ class GroupRecognition:
                 yield RuleTable(self.names, np.zeros(table.num_rows, np.int64), table)
             return
         for table, begun in reader.tables_with_starts(ended, [RULE]):
-            yield from self._without_silent(table, numbers_of(begun, RULE))
+            rules = numbers_of(begun, RULE)
+            kept = self._told(rules)
+            if kept is None:
+                yield RuleTable(self.names, rules, table)
+            elif kept.size:
+                yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
 
-    def placed_tables(self, ended: EndedSets) -> Iterator[RuleTable]:
-        """The complex events of some compact sets, with only the positions of events."""
-        if self.group.shape is None:
-            yield from self.tables(ended)
-            return
-        for table, rules in self.recognition.reader.placed_tables_with(ended, RULE):
-            yield from self._without_silent(table, rules)
+    def placed_rows(self, ended: EndedSets) -> Iterator[pa.RecordBatch]:
+        """The rows of some compact sets in the common table, with only the positions of events."""
+        rule = None if self.group.shape is None else RULE
+        for rows, rules in self.recognition.reader.placed_rows(ended, self.names, rule):
+            kept = self._told(rules)
+            if kept is None:
+                yield rows
+            elif kept.size:
+                yield rows.take(array_of(kept))
 
-    def _without_silent(self, table: pa.RecordBatch, rules: NDArray[np.int64]) -> Iterator[RuleTable]:
-        """The rows of a table without those of rules whose answers are withheld."""
+    def _told(self, rules: NDArray[np.int64]) -> NDArray[np.intp] | None:
+        """The rows of rules whose answers are not withheld; None for all rows."""
         silent = self.rules.silent
         kept = np.flatnonzero(~np.isin(rules, list(silent))) if silent else rules
-        if kept.size == rules.size:
-            yield RuleTable(self.names, rules, table)
-        elif kept.size:
-            yield RuleTable(self.names, rules[kept], table.take(array_of(kept)))
+        return None if kept.size == rules.size else kept
 
     def counts(self, ended: EndedSets) -> RuleCounts:
         """The number of complex events of some compact sets, by rule; respects LIMIT."""

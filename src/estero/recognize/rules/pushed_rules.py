@@ -48,10 +48,10 @@ class PushedRules(RulesRun):
         """The complex events of all rules."""
         return self.turn.steps(self.number, self._of(None))
 
-    def placed_tables(self) -> Iterator[RuleTable]:
-        """The complex events of all rules, with only the positions of events."""
-        tables = (table for group, ended in self.sets for table in group.placed_tables(ended))
-        return self.turn.steps(self.number, tables)
+    def placed_rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the complex events of all rules in the common table."""
+        rows = (batch for group, ended in self.sets for batch in group.placed_rows(ended))
+        return self.turn.steps(self.number, rows)
 
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""

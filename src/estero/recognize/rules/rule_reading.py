@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
 from estero.classify.remembered import Remembered
+from estero.classify.vectors.batch_columns import OddValueError
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Incoming
 from estero.events.streams.stream_layout import StreamLayout
@@ -22,7 +23,7 @@ from estero.plan.together import together
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.metrics import Extent, Meter
 from estero.recognize.recognizers.intake import Intake
-from estero.recognize.rules.conditions.dispatch import Dispatcher, is_worth_it
+from estero.recognize.rules.conditions.dispatch import AskedLayers, Dispatcher, is_worth_it
 from estero.recognize.rules.conditions.plain_conditions import (
     condition_columns,
     plain_conditions,
@@ -277,7 +278,15 @@ class RuleReading:
             group.reads(self._asked, self.intake.schema)
 
     def _opened(self) -> Intake:
-        return Intake(self._layout, self._source, self._asked, strict=self._strict, eras=True)
+        intake = Intake(self._layout, self._source, self._asked, strict=self._strict, eras=True)
+        intake.ask = self._asked_if_wanted
+        return intake
+
+    def _asked_if_wanted(self, events: pa.RecordBatch) -> AskedLayers | None:
+        """What events say to the conditions, if these are all that rules ask; None where they want none."""
+        if not all(group.is_dispatched for group in self.groups):
+            raise OddValueError
+        return self._dispatch.asked_if_wanted(events)
 
     def _group(
         self,
@@ -372,17 +381,23 @@ class RuleReading:
         """The compact sets that the admitted parts of a batch decide."""
         sets: GroupSets = []
         for part in incoming:
-            sets += self._decided_with(self.intake.admit(part), meter)
+            relevant = self.intake.admit(part)
+            meter.classified(part.relevant if part.passes else relevant.num_rows)
+            sets += self._decided_with(relevant, part.said)
             meter.recognized(0)
         return sets
 
     def flush(self, meter: Meter) -> GroupSets:
         """The compact sets that all events in the reorder buffer decide."""
-        return self._decided_with(self.intake.flush(), meter)
+        relevant = self.intake.flush()
+        meter.classified(relevant.num_rows)
+        return self._decided_with(relevant)
 
     def advance(self, ticks: int, meter: Meter) -> GroupSets:
         """The compact sets that are decided because no more events before a time will arrive."""
-        sets = self._decided_with(self.intake.advance(ticks), meter)
+        relevant = self.intake.advance(ticks)
+        meter.classified(relevant.num_rows)
+        sets = self._decided_with(relevant)
         self.expire()
         return sets
 
@@ -415,16 +430,23 @@ class RuleReading:
         for group in self.groups:
             group.recognition.let_go()
 
-    def _decided_with(self, relevant: pa.RecordBatch, meter: Meter) -> GroupSets:
-        meter.classified(relevant.num_rows)
+    def _decided_with(self, relevant: pa.RecordBatch, asked: AskedLayers | None = None) -> GroupSets:
         position, time = self.intake.position - 1, self.intake.watermark
-        return self._pushed(relevant, lambda group: group.recognition.decided(position=position, time=time))
+        return self._pushed(
+            relevant, lambda group: group.recognition.decided(position=position, time=time), asked
+        )
 
     def _pushed(
-        self, relevant: pa.RecordBatch, decided: Callable[[GroupRecognition], Iterator[EndedSets]]
+        self,
+        relevant: pa.RecordBatch,
+        decided: Callable[[GroupRecognition], Iterator[EndedSets]],
+        asked: AskedLayers | None = None,
     ) -> GroupSets:
-        """The compact sets that events decide, group by group, each followed by those of `decided`."""
-        held = self._dispatch.held(relevant)
+        """The compact sets that events decide, group by group, each followed by those of `decided`.
+
+        `asked` are the results of `Dispatcher.asked` if they are known.
+        """
+        held = self._dispatch.held(relevant, asked)
         sets: GroupSets = []
         for group in self.groups:
             sets += [(group, ended) for ended in (*group.push(relevant, held), *decided(group))]

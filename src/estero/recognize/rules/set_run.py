@@ -60,9 +60,9 @@ class RuleSetRun(RulesRun):
         """The complex events of all rules; those that a batch of events decides come together, by group."""
         yield from self._answered(GroupRecognition.tables, showing=True)
 
-    def placed_tables(self) -> Iterator[RuleTable]:
-        """The complex events of all rules, with only the positions of events."""
-        yield from self._answered(GroupRecognition.placed_tables, showing=True)
+    def placed_rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the complex events of all rules in the common table."""
+        yield from self._answered(GroupRecognition.placed_rows, showing=True)
 
     def counts(self) -> dict[str, int]:
         """The exact number of complex events of each rule, by name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +64,7 @@ class Dispatcher:
         self.types: dict[str, int] = {name: 1 << place for place, name in enumerate(types)}
         """The bits of the types of events, ``1 << place``."""
         self._layers: list[_Layer] = []
-        self._renamed: tuple[list[str], list[str]] = ([], [])
+        self._renamed: dict[tuple[str, ...], list[str]] = {}
 
     def has_bits_for(self, predicates: Iterable[EventPredicate]) -> bool:
         """Whether a word has bits for the types of further predicates."""
@@ -100,20 +100,33 @@ class Dispatcher:
         self._layers = []
         self.add(conditions)
 
-    def held(self, events: pa.RecordBatch) -> HeldRows | None:
-        """The rows of events, classified by type, for which each condition holds; None without conditions."""
+    def asked(self, events: pa.RecordBatch) -> AskedLayers:
+        """The results of all layers on events, whatever their types."""
+        columns = BatchColumns(events.rename_columns(self._attributes(events.schema.names)))
+        return [(layer, layer.forest.asked(columns)) for layer in self._layers]
+
+    def asked_if_wanted(self, events: pa.RecordBatch) -> AskedLayers | None:
+        """The results of all layers; None if no condition holds for any event."""
+        asked = self.asked(events)
+        return asked if any(layer.may_hold(batch).any() for layer, batch in asked) else None
+
+    def held(self, events: pa.RecordBatch, asked: AskedLayers | None = None) -> HeldRows | None:
+        """The rows of events, classified by type, for which each condition holds; None without conditions.
+
+        `asked` are the results of `Dispatcher.asked` if they are known.
+        """
         if not self._layers or not events.num_rows:
             return None
-        columns = BatchColumns(events.rename_columns(self._attributes(events.schema.names)))
-        asked = [(layer, layer.forest.asked(columns)) for layer in self._layers]
+        if asked is None:
+            asked = self.asked(events)
         return _Held(asked, numbers_of(events, bits_name(0)), sum(self.types.values()))
 
     def _attributes(self, columns: list[str]) -> list[str]:
         """The attributes of columns, which are usually the same for all batches."""
-        known, attributes = self._renamed
-        if columns != known:
+        attributes = self._renamed.get(tuple(columns))
+        if attributes is None:
             attributes = list(map(attribute_in, columns))
-            self._renamed = columns, attributes
+            self._renamed = {tuple(columns): attributes, **dict(list(self._renamed.items())[:1])}
         return attributes
 
 
@@ -169,12 +182,14 @@ class _Layer:
         return may_hold
 
 
+AskedLayers: TypeAlias = Sequence[tuple[_Layer, AskedBatch]]
+"""What a batch says to the conditions of each layer."""
+
+
 class _Held(HeldRows):
     """The results of layers on a batch whose events have these `types`, of all the types `all_types`."""
 
-    def __init__(
-        self, asked: Sequence[tuple[_Layer, AskedBatch]], types: NDArray[np.int64], all_types: int
-    ) -> None:
+    def __init__(self, asked: AskedLayers, types: NDArray[np.int64], all_types: int) -> None:
         self._asked = asked
         self._begins = [layer.begin for layer, _ in asked]
         self._types = types
