@@ -34,8 +34,8 @@ CORRELATION = (
 )
 
 
-AGAIN = ["sigma"] * 3
-"""Read each time: the rules of a file with two of them, and the one that a correlation is about."""
+AGAIN = ["sigma"]
+"""Read each time: the rule that a correlation is about."""
 
 
 @pytest.fixture
