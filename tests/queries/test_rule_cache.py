@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import estero
@@ -271,6 +271,7 @@ DOCUMENTS = {
     "named": rule(4625, "name: failed"),
     "wrong": rule(1).replace("condition: ", "condition: not_there and "),
     "old": rule(2, "action: global"),
+    "unknown": rule(3, source="product: toaster"),
     "empty": "",
     "correlation": CORRELATION.removeprefix("---\n"),
 }
@@ -278,6 +279,7 @@ FILES = st.lists(st.lists(st.sampled_from(list(DOCUMENTS)), min_size=1, max_size
 
 
 @given(FILES)
+@example([["right", "empty", "unknown"], ["unknown", "wrong"]])
 @settings(max_examples=25)
 def test_files_with_any_documents_are_the_same_from_the_cache(files: list[list[str]]) -> None:
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:

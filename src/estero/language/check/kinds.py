@@ -110,9 +110,6 @@ class KindChecker:
 
     def kind(self, node: e.Node) -> Kind | None:
         """The kind of an expression; None if it is of every kind or unknown."""
-        if type(node) in _TESTS:
-            self._test(node)
-            return Kind.BOOL
         match node:
             case e.Literal(value):
                 self._literal(node)

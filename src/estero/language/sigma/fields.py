@@ -105,7 +105,7 @@ class Fields:
     def under(self, mapped: Mapped) -> Fields:
         """The fields of the same schema under another mapping."""
         fields = copy(self)
-        fields._begin(mapped)
+        fields._begin(mapped)  # noqa: SLF001 (of this class)
         return fields
 
     def _begin(self, mapped: Mapped) -> None:

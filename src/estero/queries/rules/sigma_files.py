@@ -15,6 +15,7 @@ from estero.queries.rules.rule_files import FilesRead, RuleText, text_of_file
 
 if TYPE_CHECKING:
     from estero.language.sigma.log_sources import KnownSources
+    from estero.language.sigma.tree import Detection, Refusal
     from estero.queries.sigma_rules import SigmaOptions, SigmaRule
 
 
@@ -34,7 +35,6 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
     from estero.language.sigma.reading import Reading
-    from estero.language.sigma.tree import Detection, Refusal
     from estero.queries.sigma_rules import rules_in_documents
 
     asked = _options_of(options or {}, cache)
@@ -84,7 +84,7 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
 
 
 def _trees_of(key: str, cache: RuleCache) -> tuple[Detection | Refusal, ...]:
-    """The rules of a file that was read before, one for each of its documents; none where there is nothing."""
+    """The rules of a file that was read before, one for each of its documents; none for another file."""
     from estero.language.sigma.tree import Detection, Refusal
 
     known = cache.get(key, sigma_trees())
