@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,12 @@ from estero.recognize.rules.group_recognition import GroupRecognition, RuleCount
 from estero.recognize.rules.groups import RuleGroup
 from estero.recognize.rules.passes import EventColumns, Pass, passes_of
 from estero.recognize.rules.rule_lanes import Dispatched, RuleLane, read_along, shares_of_groups
-from estero.recognize.rules.set_run import RuleSetRun
 from estero.recognize.source_run import time_type
 from estero.recognize.threads import ranges
 from estero.recognize.threads.divided import at_least
+
+if TYPE_CHECKING:
+    from estero.recognize.rules.set_run import RuleSetRun
 
 T = TypeVar("T")
 
