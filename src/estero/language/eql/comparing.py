@@ -218,7 +218,7 @@ def one_of_texts(value: e.Node, texts: Sequence[q.EqlNode], caseless: bool, span
     """Whether a string is one of some constants, which are texts."""
     places: dict[str, Span] = {}
     for constant in texts:
-        text = cast(q.Constant, constant).value
+        text = cast(str, cast(q.Constant, constant).value)
         places.setdefault(in_lower_case(text) if caseless else text, constant.span)
     once = tuple([e.Literal(text, span=place) for text, place in places.items()])
     return _in(lowered(value) if caseless else value, once, span)

@@ -95,7 +95,9 @@ class Lowering:
     def _patterns(self, parts: tuple[s.Condition, ...]) -> e.Node | None:
         """Whether one column of strings has one of some patterns, as most rules ask; None for other parts."""
         first = parts[0] if parts else None
-        attribute = self.fields.plain(first.field) if type(first) is s.Text else None
+        if not isinstance(first, s.Text):
+            return None
+        attribute = self.fields.plain(first.field)
         if attribute is None:
             return None
         likes: dict[str, None] = {}

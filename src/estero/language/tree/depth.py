@@ -62,7 +62,8 @@ def _below(node: Any) -> Sequence[Pattern | Node]:
     if kind in _LEAVES:
         return ()
     if kind in _OF_PARTS:
-        return node.parts
+        parts: Sequence[Node] = node.parts
+        return parts
     if kind in _OF_ONE:
         return (node.operand,)
     if kind is In:
