@@ -6,13 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from estero.errors import Span
 from estero.language.syntax.productions import made
 from estero.language.tree import conjunctive, expressions, pattern, query
 from estero.language.tree.conditions import variables_of
+from estero.language.tree.depth import depth_of
 from estero.language.tree.expressions import Attribute, Comparison, Literal, Node, Not, with_variable
 from estero.language.tree.nodes import SyntaxNode, names_in_text, names_of
+from estero.language.tree.pattern import Filter, Pattern
+from strategies.full import conditions, full_patterns
 
 KINDS = [
     kind
@@ -63,3 +68,15 @@ def test_a_new_node_can_be_copied_with_other_variables() -> None:
 def test_a_new_node_is_built_from_what_is_below_its_production() -> None:
     children: list[Any] = [ABOVE.condition, ABOVE.value]
     assert made(When)(children, Span(0, 4)) == ABOVE
+
+
+@given(st.one_of(full_patterns(), conditions(("x", "y"))))
+def test_a_tree_is_as_deep_as_the_longest_way_down(tree: Pattern | Node) -> None:
+    assert depth_of(tree) == longest_way(tree)
+
+
+def longest_way(tree: Pattern | Node) -> int:
+    below: list[Pattern | Node] = [*tree.children()]
+    if isinstance(tree, Filter):
+        below.append(tree.condition)
+    return 1 + max(map(longest_way, below), default=0)

@@ -194,7 +194,7 @@ class Draft:
     ) -> Classification:
         """The values computed for each event: these predicates, and what `residuals` and `values` read."""
         layout = self.layout
-        every = all_attributes(layout.schema)
+        every = all_attributes(layout.schema) if self.measures else ()
         measured = [name for measure in self.measures for name in measure.attributes if name in every]
         checked = (*measured, *columns_read(residuals, layout.schema, layout.type_column))
         return Classification(

@@ -22,6 +22,7 @@ from estero.plan.key_values import Values
 from estero.plan.keyed import KeyedPlan
 from estero.plan.keys import KeyColumn, KeyPart
 from estero.plan.plan import Layout
+from estero.system.copies import copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,8 @@ def drafted(
     fields = {
         "tree": tree,
         "written": text,
-        "classification": replace(classification, payload=payload),
-        "shown": tuple(replace(shown, stage=True) for shown in draft.shown),
+        "classification": copied(classification, payload=payload),
+        "shown": tuple(copied(shown, stage=True) for shown in draft.shown),
         "window": draft.window,
         "shared": _shared(parts, layout.schema),
         "columns": columns,

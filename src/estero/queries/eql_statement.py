@@ -11,7 +11,6 @@ from estero.errors import QueryError
 from estero.language.check.kinds import KindChecker
 from estero.language.check.problems import Problems
 from estero.language.eql.lowering import Lowering
-from estero.language.eql.parser import parse_eql
 from estero.language.eql.tree import EqlTree, EventQuery, Item, Sample
 from estero.language.tree import expressions as e
 from estero.language.tree.depth import depth_of
@@ -53,6 +52,8 @@ class EqlStatement(Statement):
     @classmethod
     def of(cls, text: str, max_samples_per_key: int = 1) -> EqlStatement:
         """The statement of a text; only its form is checked."""
+        from estero.language.eql.parser import parse_eql  # which rules from the cache do not need
+
         return cls.of_tree(parse_eql(text), max_samples_per_key)
 
     @classmethod

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from estero.arguments import checked
 from estero.errors import LimitExceeded, QueryError, warn
 from estero.events.scan import Scan
-from estero.language.builder.queries import Built
 from estero.language.check.notes import notes
 from estero.language.syntax.languages import is_conjunctive
 from estero.language.tree.names import some, suggestion
@@ -22,7 +21,6 @@ from estero.language.tree.schema import EventLayout, Schema
 from estero.language.tree.words import named
 from estero.plan.plan import Layout, Plan
 from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
-from estero.queries.pattern_statement import pattern_statement
 from estero.queries.ranked import not_shown, unranked, wanted
 from estero.queries.statement import Statement, raise_first
 from estero.recognize.recognizers.memory_limit import MemoryPolicy  # for `checked`
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
     from estero.answers.answer import Answer
     from estero.events.sources import Source
     from estero.events.streams.stream_layout import Lateness, StreamLayout
+    from estero.language.builder.queries import PatternBuilder, QueryBuilder
+    from estero.language.tree.pattern import Pattern
     from estero.queries.automaton_value import Automaton
     from estero.queries.explanation import Explanation
     from estero.recognize.recognizers.continuous import ContinuousRecognizer
@@ -63,12 +63,16 @@ class Query:
     it is a `QueryError`. `csv_options` are passed to the reader of CSV files.
     """
 
-    def __init__(self, query: str | Built | Statement) -> None:
+    def __init__(self, query: str | QueryBuilder | PatternBuilder | QueryTree | Pattern | Statement) -> None:
         if isinstance(query, str) and is_conjunctive(query):
             from estero.queries.conjunctive_statement import conjunctive_statement
 
             query = conjunctive_statement(query)
-        self.statement: Statement = query if isinstance(query, Statement) else pattern_statement(query)
+        if not isinstance(query, Statement):
+            from estero.queries.pattern_statement import pattern_statement  # and all that reads CEQL
+
+            query = pattern_statement(query)
+        self.statement: Statement = query
         self._planned: tuple[Layout, Plan] | None = None
 
     def __getstate__(self) -> dict[str, object]:

@@ -126,7 +126,7 @@ class _OfSchema:
     """The fields of a schema, and the conditions of log sources on its events, for the mappings used."""
 
     schema: Schema | None = None
-    fields: list[tuple[Mapped, Fields]] = field(default_factory=list)
+    fields: dict[int, tuple[Mapped, Fields]] = field(default_factory=dict)
     told: dict[tuple[int, int], tuple[Condition, Mapped, Lowered, tuple[str, ...]]] = field(
         default_factory=dict
     )
@@ -158,10 +158,9 @@ def fields_in(schema: Schema | None, mapped: Mapped) -> Fields:
     if schema is None:
         return Fields(None, mapped)
     known = _of_schema(schema).fields
-    for one in (lambda other: other is mapped, lambda other: other == mapped):
-        for other, fields in known:
-            if one(other):
-                return fields
-    made = Fields(schema, mapped)
-    known.append((mapped, made))
-    return made
+    if id(mapped) not in known:
+        before = list(known.values())
+        equal = next((fields for other, fields in before if other == mapped), None)
+        made = equal or (before[0][1].under(mapped) if before else Fields(schema, mapped))
+        known[id(mapped)] = mapped, made
+    return known[id(mapped)][1]

@@ -11,7 +11,6 @@ from estero.errors import NOWHERE, QueryError
 from estero.language.tree.query import QueryTree, Ranking
 from estero.language.tree.schema import Schema
 from estero.plan.plan import Layout, Plan
-from estero.queries.parameters import bound
 
 if TYPE_CHECKING:
     from estero.answers.answer import Answer
@@ -50,6 +49,8 @@ class Statement(ABC):
 
     def bound(self, values: Mapping[str, object]) -> Statement:
         """The statement with values for parameters; raises `QueryError` for those that do not fit."""
+        from estero.queries.parameters import bound
+
         bound(self.tree, values, self.tree.text)  # none to bind
         return self
 

@@ -18,13 +18,16 @@ def copied(value: Copied, **others: Any) -> Copied:
     """
     kind: Any = type(value)
     made: Copied = object.__new__(kind)
-    for name, put, get in _slots(kind):
-        put(made, others[name] if name in others else get(value))
+    slots = _slots(kind)
+    for put, get in slots.values():
+        put(made, get(value))
+    for name, other in others.items():
+        slots[name][0](made, other)
     return made
 
 
 @cache
-def _slots(kind: Any) -> tuple[tuple[str, Callable[[Any, Any], None], Callable[[Any], Any]], ...]:
-    """The fields of a class with slots: their names, how they are put and how they are read."""
+def _slots(kind: Any) -> dict[str, tuple[Callable[[Any, Any], None], Callable[[Any], Any]]]:
+    """The fields of a class with slots, by name: how they are put and how they are read."""
     slots = ((field.name, getattr(kind, field.name)) for field in fields(kind))
-    return tuple((name, slot.__set__, slot.__get__) for name, slot in slots)
+    return {name: (slot.__set__, slot.__get__) for name, slot in slots}

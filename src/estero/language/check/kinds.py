@@ -95,6 +95,7 @@ def kind_of_value(value: Value) -> Kind | None:
             return None
 
 
+_STRINGS: Final = frozenset({Kind.STRING})
 _TESTS: Final = frozenset(e.CONDITIONS) - {e.SomeElement, e.SomeAttribute}
 """What is true or false of its parts, which most nodes of rules are."""
 
@@ -217,6 +218,16 @@ class KindChecker:
             case e.And(parts) | e.Or(parts):
                 for part in parts:
                     self.truth(part)
+            case e.Ilike(operand, pattern) | e.Like(operand, pattern):
+                name = "LIKE" if isinstance(node, e.Like) else "ILIKE"
+                self._takes(name, operand, _STRINGS)
+                if pattern.endswith("\\") and (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+                    self._problems.add(
+                        f"the pattern of {name} ends in its escape character",
+                        node.span,
+                        expected="a character after the last \\",
+                        hint="a backslash itself is written \\\\",
+                    )
             case e.Comparison(operator, left, right):
                 self._not_with_null(operator, left, right, node)
                 self.comparable(left, right, node)
@@ -228,18 +239,8 @@ class KindChecker:
                 self._not_with_null("=", operand, low if _is_null(low) else high, node)
                 self.comparable(operand, low, node)
                 self.comparable(operand, high, node)
-            case e.Like(operand, pattern) | e.Ilike(operand, pattern):
-                name = "LIKE" if isinstance(node, e.Like) else "ILIKE"
-                self._takes(name, operand, frozenset({Kind.STRING}))
-                if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
-                    self._problems.add(
-                        f"the pattern of {name} ends in its escape character",
-                        node.span,
-                        expected="a character after the last \\",
-                        hint="a backslash itself is written \\\\",
-                    )
             case e.Matches(operand, regex):
-                self._takes("~", operand, frozenset({Kind.STRING}))
+                self._takes("~", operand, _STRINGS)
                 self._regex(node, regex)
             case e.IsNull(operand):
                 self.kind(operand)

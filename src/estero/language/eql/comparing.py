@@ -19,8 +19,8 @@ from estero.language.tree.schema import NUMBERS, Kind
 
 _SIGNS: Final[dict[str, e.ComparisonOperator]] = {"==": "="}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_WILDCARDS: Final = re.compile(r"[*?]")
 _OF_LIKE: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_", "*": "%", "?": "_"})
+"""A pattern with ``*`` and ``?`` as one of LIKE."""
 _COMPARABLE: Final = NUMBERS | {Kind.DECIMAL}
 
 
@@ -172,21 +172,21 @@ class Comparing:
             first = self.member(operand, values, caseless, span)
             return _any_of([first, *([self.alike(operand, sign, texts, span)] if texts else [])], span)
         value = text_of(operand)
-        plain: list[e.Literal] = []
+        plain: list[q.EqlNode] = []
         tests: list[e.Node] = []
         of_regex = sign.startswith("regex")
+        kind = e.Ilike if caseless else e.Like
         for pattern in patterns:
-            text = cast(str, pattern.value)
+            text = str(pattern.value)
             if of_regex:
                 regex = as_regex(text, pattern.span, caseless=caseless)
                 tests.append(e.Matches(value, regex, span=pattern.span))
-            elif _WILDCARDS.search(text):
-                kind = e.Ilike if caseless else e.Like
-                tests.append(kind(value, _like(text), span=pattern.span))
+            elif "*" in text or "?" in text:
+                tests.append(kind(value, text.translate(_OF_LIKE), span=pattern.span))
             else:
-                plain.append(e.Literal(in_lower_case(text) if caseless else text, span=pattern.span))
+                plain.append(pattern)
         if plain:
-            tests.insert(0, _one_of(lowered(value) if caseless else value, plain, span))
+            tests.insert(0, one_of_texts(value, plain, caseless, span))
         return _any_of(tests, span)
 
     # ------------------------------------------------------------------------------------- computations
@@ -216,13 +216,22 @@ def _kind(value: Typed) -> str:
     return "nothing" if value.kind is None else value.kind.value
 
 
-def _like(pattern: str) -> str:
-    """The LIKE pattern for a pattern with ``*`` and ``?``."""
-    return pattern.translate(_OF_LIKE)
+def one_of_texts(value: e.Node, texts: Sequence[q.EqlNode], caseless: bool, span: Span) -> e.Node:
+    """Whether a string is one of some constants, which are strings."""
+    places: dict[str, Span] = {}
+    for constant in texts:
+        text = cast(str, cast(q.Constant, constant).value)
+        places.setdefault(in_lower_case(text) if caseless else text, constant.span)
+    once = tuple([e.Literal(text, span=place) for text, place in places.items()])
+    return _in(lowered(value) if caseless else value, once, span)
 
 
 def _one_of(value: e.Node, constants: Sequence[e.Literal], span: Span) -> e.Node:
-    once = tuple(dict.fromkeys(constants)) if len(constants) > 1 else tuple(constants)
+    return _in(value, tuple(dict.fromkeys(constants)), span)
+
+
+def _in(value: e.Node, once: tuple[e.Literal, ...], span: Span) -> e.Node:
+    """Whether a value is one of distinct constants."""
     return e.Comparison("=", value, once[0], span=span) if len(once) == 1 else e.In(value, once, span=span)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from estero.errors import QueryError, Span
 from estero.language.eql import tree as q
-from estero.language.eql.comparing import Comparing
+from estero.language.eql.comparing import Comparing, one_of_texts
 from estero.language.eql.lower_functions import FunctionLowering
 from estero.language.eql.typed import NOTHING, Typed, is_true, unknown
 from estero.language.tree import expressions as e
@@ -150,7 +150,10 @@ class Lowering:
         return self._comparing.compared(sign, self.value(left), self.value(right), span)
 
     def _member(self, operand: q.EqlNode, members: Sequence[q.EqlNode], caseless: bool, span: Span) -> e.Node:
-        return self._comparing.member(self.value(operand), list(map(self.value, members)), caseless, span)
+        value = self.value(operand)
+        if value.kind is Kind.STRING and all(map(_is_text, members)):
+            return one_of_texts(value.node, members, caseless, span)
+        return self._comparing.member(value, list(map(self.value, members)), caseless, span)
 
     def _is_null(self, node: q.EqlNode) -> bool:
         """Whether a node is ``null``, or an optional field that no event has."""
@@ -270,6 +273,10 @@ class Lowering:
                 hint=suggestion(field.name, names) or f"?{field.name} may be missing from all events, too",
             )
         return None if name is None else e.Attribute(name, span=field.span)
+
+
+def _is_text(node: q.EqlNode) -> bool:
+    return type(node) is q.Constant and type(node.value) is str
 
 
 def _known(kind: Kind) -> Kind | None:

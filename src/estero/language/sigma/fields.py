@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Final
@@ -79,13 +80,13 @@ class Attributed:
 
 
 class Fields:
-    """The fields of events of a schema; without a schema, every field is an attribute of unknown kind."""
+    """The fields of events of a schema; without a schema, every field is an attribute of unknown kind.
+
+    `texts` are all attributes with text, and `plain_texts` those that are not lists.
+    """
 
     def __init__(self, schema: Schema | None, mapped: Mapped) -> None:
         self._schema = schema
-        self._mapped = mapped
-        self._known: dict[str, tuple[Attributed, ...]] = {}
-        self._plain: dict[str, Attribute | None] = {}
         self._blanks: dict[str, str] = {}
         self._containers: tuple[str, ...] = ()
         self.texts: tuple[Attributed, ...] = (Attributed("*", Kind.STRING),)
@@ -98,6 +99,20 @@ class Fields:
                 last = name.rpartition("\0.")[2]
                 if " " in last:
                     self._blanks.setdefault(last.replace(" ", ""), last)
+        self.plain_texts = tuple(Attribute(one.name) for one in self.texts if not one.listed)
+        self._begin(mapped)
+
+    def under(self, mapped: Mapped) -> Fields:
+        """The fields of the same schema under another mapping."""
+        fields = copy(self)
+        fields._begin(mapped)  # noqa: SLF001 (of this class)
+        return fields
+
+    def _begin(self, mapped: Mapped) -> None:
+        """Takes a mapping, for which no field was looked up yet."""
+        self._mapped = mapped
+        self._known: dict[str, tuple[Attributed, ...]] = {}
+        self._plain: dict[str, Attribute | None] = {}
 
     def of(self, name: str) -> tuple[Attributed, ...]:
         """The attributes that have a field; none if no event has it.

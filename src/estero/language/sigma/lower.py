@@ -70,6 +70,9 @@ class Lowering:
             case s.Every(parts):
                 return joined(map(self.of, parts), e.And, absorbing=False)
             case s.Some(parts):
+                patterns = self._patterns(parts)
+                if patterns is not None:
+                    return patterns
                 keywords = tuple([part for part in parts if type(part) is s.Keyword])
                 if not keywords:
                     return joined(map(self.of, parts), e.Or, absorbing=True)
@@ -88,6 +91,22 @@ class Lowering:
                 return joined((_is_missing(one) for one in self.fields.of(name)), e.And, absorbing=False)
             case _:
                 return self._test(condition)
+
+    def _patterns(self, parts: tuple[s.Condition, ...]) -> e.Node | None:
+        """Whether one column of strings has one of some patterns, as most rules ask; None for other parts."""
+        first = parts[0] if parts else None
+        if not isinstance(first, s.Text):
+            return None
+        attribute = self.fields.plain(first.field)
+        if attribute is None:
+            return None
+        likes: dict[str, None] = {}
+        for part in parts:
+            if type(part) is not s.Text or part.cased or part.like == "%" or part.field != first.field:
+                return None
+            likes[part.like] = None
+        tests = tuple([e.Ilike(attribute, like) for like in likes])
+        return tests[0] if len(tests) == 1 else e.Or(tests)
 
     def _test(self, test: s.TestOfField) -> Lowered:
         """A test that holds if it holds for any attribute of its field."""
@@ -122,7 +141,7 @@ class Lowering:
         def test(text: e.Node, _: Kind | None = Kind.STRING) -> Lowered:
             return joined((_has(text, keyword) for keyword in keywords), e.Or, absorbing=True)
 
-        plain = tuple(e.Attribute(one.name) for one in self.fields.texts if not one.listed)
+        plain = self.fields.plain_texts
         inside = test(e.Element("v"))
         if len(plain) < 2 or isinstance(inside, bool):
             return joined((_test_of_attribute(one, test) for one in self.fields.texts), e.Or, absorbing=True)

@@ -98,7 +98,10 @@ def conjuncts(condition: Node | None) -> Iterator[Node]:
     """The conjuncts from left to right: `condition` itself if it is not an AND, none if it is None."""
     if isinstance(condition, And):
         for part in condition.parts:
-            yield from conjuncts(part)
+            if isinstance(part, And):
+                yield from conjuncts(part)
+            else:
+                yield part
     elif condition is not None:
         yield condition
 

@@ -109,6 +109,9 @@ class Attribute(Node, form="{variable:.}{name}"):
     name: str
     variable: str | None = None
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Previous(Node, form="prev({operand})"):
@@ -317,6 +320,9 @@ class SomeAttribute(Node):
     attributes: tuple[Attribute, ...]
     element: str
     condition: Node
+
+    def __hash__(self) -> int:
+        return hash((_hash_of_some(self.attributes), self.condition))
 
     @property
     def spread(self) -> Node:

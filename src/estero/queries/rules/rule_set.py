@@ -204,7 +204,6 @@ class RuleSet:
         """
         from estero.events.sources import open_source
         from estero.recognize.rules.set_run import RuleSetRun
-        from estero.recognize.source_run import Progress
 
         scan = Scan.of(events, type, time, order, time_unit, types, csv_options, only_type=self.only_type)
         if scan.is_of_spark:
@@ -222,7 +221,11 @@ class RuleSet:
         known = None
         if until is not None:
             known = _known_until(until, plans, source)
-        told = None if progress is None else Progress(progress)
+        told = None
+        if progress is not None:
+            from estero.recognize.source_run import Progress
+
+            told = Progress(progress)
         run = RuleSetRun(plans, source, until=known, progress=told, threads=workers)
         return RuleAnswers(run, self.columns(metadata))
 

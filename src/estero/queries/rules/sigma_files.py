@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from estero.queries.rules.rule_files import FilesRead, RuleText, text_of_file
 
 if TYPE_CHECKING:
     from estero.language.sigma.log_sources import KnownSources
+    from estero.language.sigma.tree import Refusal, Rule
     from estero.queries.sigma_rules import SigmaOptions, SigmaRule
 
 
@@ -37,39 +37,36 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
     require("sigma", f"{given[0]}, a rule in Sigma,")
     from estero.language.sigma.documents import Document, documents_of
     from estero.language.sigma.reading import Reading
-    from estero.language.sigma.tree import Correlation, Detection, Refusal, Rule
     from estero.queries.sigma_rules import rules_in_documents
 
     asked = _options_of(options or {}, cache)
     read = FilesRead()
     remembers = cache.is_on and asked.reading == Reading()
-    keys: dict[Path, str] = {}
+    new: dict[Path, _New] = {}
     before: dict[int, Rule | Refusal] = {}
     documents: list[Document] = []
     places: dict[int, Path] = {}
     for file in given:
         try:
             text = text_of_file(file)
-            keys[file] = key_of("sigma", text.encode()) if remembers else ""
-            known = cache.get(keys[file], sigma_trees()) if remembers else None
-            if known is not None and isinstance(known[1], Correlation | Detection | Refusal):
-                document = Document({}, text, 0)
-                before[id(document)] = known[1]
-                here = [document]
-            else:
+            key = key_of("sigma", text.encode()) if remembers else ""
+            known = _trees_of(key, cache) if remembers else ()
+            here = [Document({}, text, number) for number in range(len(known))]
+            before |= zip(map(id, here), known, strict=True)
+            if not known:
                 here = documents_of(text)
+                if remembers and len(here) == here[-1].number + 1:
+                    new[file] = _New(key, len(here))
         except (QueryError, DataError) as error:
             problem = error if isinstance(error, QueryError) else QueryError(error.message, hint=error.hint)
             _refuse(read, _free(file.stem, read), problem, file)
             continue
         documents += here
         places |= {id(document): file for document in here}
-    alone = Counter(places[id(document)] for document in documents)
     for rule in rules_in_documents(documents, asked, before):
         file = places[id(rule.document)]
-        new = id(rule.document) not in before and alone[file] == 1
-        if remembers and new:
-            _remember(rule, keys[file], cache)
+        if file in new:
+            new[file].add(rule)
         name = rule.name or _free(file.stem, read)
         metadata = {**rule.about.metadata(), "file": str(file)}
         if name in read.rules:
@@ -83,7 +80,45 @@ def sigma_in_files(files: Iterable[Path], options: Mapping[str, Any] | None, cac
         else:
             read.rules[name] = Query(rule.statement())
             read.texts[name] = RuleText(rule.document.text, file, metadata)
+    for one in new.values():
+        one.put_into(cache)
     return read
+
+
+def _trees_of(key: str, cache: RuleCache) -> tuple[Rule | Refusal, ...]:
+    """The rules of a file that was read before, one for each of its documents; none for another file."""
+    from estero.language.sigma.tree import Correlation, Detection, Refusal
+
+    known = cache.get(key, sigma_trees())
+    trees = () if known is None else known[1]
+    kinds = Correlation | Detection | Refusal
+    is_of_rules = isinstance(trees, tuple) and all(isinstance(tree, kinds) for tree in trees)
+    return trees if is_of_rules else ()
+
+
+@dataclass(slots=True)
+class _New:
+    """A file that was not read before: its key, its number of documents, and their rules as trees."""
+
+    key: str
+    size: int
+    trees: list[Rule | Refusal] = field(default_factory=list)
+
+    def add(self, rule: SigmaRule) -> None:
+        """Adds a rule, or why it cannot be read, but nothing that refers to rules of other files."""
+        from estero.language.sigma.tree import Refusal
+
+        if not {"correlation", "filter"}.isdisjoint(rule.document.content):
+            return
+        if rule.rule is not None:
+            self.trees.append(rule.rule)
+        elif rule.problem is not None:
+            self.trees.append(Refusal.of(rule.about, rule.problem))
+
+    def put_into(self, cache: RuleCache) -> None:
+        """Puts the file into a cache if all of its documents are rules of their own."""
+        if len(self.trees) == self.size:
+            cache.put(self.key, {}, tuple(self.trees), sigma_trees())
 
 
 def _options_of(given: Mapping[str, Any], cache: RuleCache) -> SigmaOptions:
@@ -112,18 +147,6 @@ def _sources_in(cache: RuleCache) -> KnownSources | None:
     known = known_sources()
     cache.put(key, {}, known.tree, sigma_trees())
     return known
-
-
-def _remember(rule: SigmaRule, key: str, cache: RuleCache) -> None:
-    """Caches a rule, or the reason why it cannot be read, but nothing that refers to rules of other files."""
-    from estero.language.sigma.tree import Refusal
-
-    if not {"correlation", "filter"}.isdisjoint(rule.document.content):
-        return
-    if rule.rule is not None:
-        cache.put(key, {}, rule.rule, sigma_trees())
-    elif rule.problem is not None:
-        cache.put(key, {}, Refusal.of(rule.about, rule.problem), sigma_trees())
 
 
 def _refuse(
