@@ -43,6 +43,26 @@ def rows_with_bits(
     return chosen[:count], bits[:, :count]
 
 
+def rows_of_one(
+    indices: NDArray[np.integer[Any]], masks: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ascending rows of one column, with masks int64[values], that have some bit, and their bits."""
+    chosen, bits = np.empty(indices.size, np.int64), np.empty(indices.size, np.int64)
+    number = _of_one(_unsigned(indices), masks, chosen, bits)
+    return chosen[:number], bits[:number]
+
+
+def rows_among(
+    indices: NDArray[np.integer[Any]],
+    masks: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    bits: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Those of some rows that keep some of their bits in another column; both arrays are overwritten."""
+    number = _of_chosen(_unsigned(indices), masks, rows, bits)
+    return rows[:number], bits[:number]
+
+
 def _unsigned(indices: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
     """The indices in 32 bits, without a copy if they are already."""
     return np.ascontiguousarray(indices, np.int32).view(np.uint32)
@@ -58,6 +78,31 @@ def _of_two(one, other, one_masks, other_masks, keep_all, chosen, bits):  # type
         bits[count] = left
         count += left != 0 or keep_all
     return count
+
+
+@kernel(UINT32S, INT64S, INT64S, INT64S)
+def _of_one(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+    """Selects by one column uint32[rows]; fills chosen int64[rows], bits int64[rows]; returns how many."""
+    number = 0
+    for row in range(indices.size):
+        left = masks[indices[row]]
+        chosen[number] = row
+        bits[number] = left
+        number += left != 0
+    return number
+
+
+@kernel(UINT32S, INT64S, INT64S, INT64S)
+def _of_chosen(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+    """Keeps those of chosen int64[number] that keep some of their bits; returns how many."""
+    number = 0
+    for place in range(chosen.size):
+        row = chosen[place]
+        left = bits[place] & masks[indices[row]]
+        chosen[number] = row
+        bits[number] = left
+        number += left != 0
+    return number
 
 
 @kernel(column(np.uint32, 2), column(np.int64, 2), FLAG, INT64S, column(np.int64, 2))
