@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estero.engine.masks import rows_among, rows_of_one, rows_with_bits
+from estero.engine.masks import marked_rows, rows_among, rows_of_one, rows_with_bits
 from estero.engine.walk import columns
 from estero.engine.walk.columns import select_labels
 
@@ -57,6 +57,12 @@ def test_rows_of_one_column_and_then_of_another_are_those_of_both(index_type: ty
     rows, bits = rows_among(other, masks[1][:, 0], *rows_of_one(one, masks[0][:, 0]))
     wanted, (wanted_bits,) = rows_with_bits([one, other], masks, keep_all=False)
     assert (rows.tolist(), bits.tolist()) == (wanted.tolist(), wanted_bits.tolist())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_marked_rows_are_found(share: float) -> None:
+    marked = np.random.default_rng(10).random(300) < share
+    assert marked_rows(marked).tolist() == np.flatnonzero(marked).tolist()
 
 
 def test_no_rows_have_no_bits() -> None:
