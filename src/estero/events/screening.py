@@ -38,7 +38,7 @@ from estero.classify.vectors.batch_columns import BatchColumns, OddValueError
 from estero.classify.vectors.conditions import indices_of
 from estero.classify.vectors.taking import taken
 from estero.classify.vectors.text_columns import ends_and_letters
-from estero.classify.vectors.within_reach import within_reach
+from estero.classify.vectors.within_reach import SAMPLE, near_needed, rare_needs
 from estero.language.tree.expressions import Literal, Node
 from estero.plan.plan import Classification
 from estero.plan.reach import Reach
@@ -145,14 +145,22 @@ class Screen:
 
     def _within_reach(self, chosen: Sequence[_Chosen]) -> NDArray[np.intp] | None:
         """The indexes of the rows of adjacent batches, counted through, that matter; None for all."""
-        if self._reach is None:
+        parts = [part for part in chosen if len(part.rows)]
+        if self._reach is None or not parts:
             return None
-        stamps = list(map(self._stamps, chosen))
-        known = [numbers for numbers in stamps if numbers is not None]
-        if len(known) < len(stamps):
+        ends = [self._stamps(parts[place].at(place)) for place in (0, -1)]
+        step = max(1, sum(len(part.rows) for part in parts) // SAMPLE)
+        sample = np.concatenate([part.words[:, ::step] for part in parts], axis=1)
+        if ends[0] is None or ends[1] is None:
             return None
-        words = np.concatenate([part.words for part in chosen], axis=1)
-        return within_reach(self._reach, np.concatenate(known), list(words))
+        needs = rare_needs(self._reach, int(ends[0][0]), int(ends[1][0]), list(sample), step)
+        if not needs:
+            return None
+        stamps = [numbers for part in parts if (numbers := self._stamps(part)) is not None]
+        if len(stamps) < len(parts):
+            return None
+        words = np.concatenate([part.words for part in parts], axis=1)
+        return near_needed(self._reach, needs, np.concatenate(stamps), list(words))
 
     def _stamps(self, part: _Chosen) -> NDArray[np.int64] | None:
         """The positions of the rows, or their times, as the window has it; None if they are not known."""
@@ -176,6 +184,10 @@ class _Chosen(NamedTuple):
     base: int
     rows: NDArray[np.int64]
     words: NDArray[np.int64]
+
+    def at(self, place: int) -> _Chosen:
+        """The first (0) or last (-1) of the rows alone."""
+        return self._replace(rows=self.rows[[place]], words=self.words[:, [place]])
 
     def positions(self) -> pa.Array:
         """The positions of the rows: from the column of the batch, or counted."""
