@@ -7,7 +7,7 @@ that only SQL can interpret. It has no state, so threads may share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Final, NamedTuple, Protocol
@@ -39,7 +39,7 @@ from estero.classify.vectors.batch_columns import (
     stored,
     with_nulls,
 )
-from estero.classify.vectors.common_part import columns_in, factored
+from estero.classify.vectors.common_part import FewTests, Tests, columns_in, factored
 from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
 from estero.classify.vectors.conditions import Condition, Constant, TextList, indices_of, rows_of
 from estero.classify.vectors.taking import taken
@@ -138,7 +138,7 @@ class PlainClassifier:
         self._is_screened = screened is not None
         rests = [None] * len(classification.predicates) if screened is None else screened
         bits = list(map(self._bit, classification.predicates, rests))
-        self._tests = _Tests.of(bits)
+        self._tests = Tests.of(bits)
         self._takes_all = classification.keep_all or (not self._is_screened and self._tests.always)
         """Whether every row has a bit, or is kept without one."""
         self._time = self._time_column()
@@ -166,7 +166,7 @@ class PlainClassifier:
             return of_type
         return joined([of_type, self._columns.condition(predicate.condition)], some=False)
 
-    def _few_tests(self, bits: Sequence[Condition | None]) -> _FewTests | None:
+    def _few_tests(self, bits: Sequence[Condition | None]) -> FewTests | None:
         """The tests of rows that satisfy what all conditions have in common; None if that is nothing."""
         parts = factored(bits)
         if parts is None:
@@ -176,7 +176,7 @@ class PlainClassifier:
         keys = [] if self._key is None else [self._key]
         read = dict.fromkeys([*names, *screens, *keys]) or [POSITION]
         rests = parts.rests if self._is_screened else [rest or _ALWAYS for rest in parts.rests]
-        return _FewTests(parts.common, list(read), _Tests.of(rests))
+        return FewTests(parts.common, list(read), Tests.of(rests))
 
     def _has_type(self, types: Sequence[str]) -> Condition:
         """The rows of events of these types."""
@@ -299,7 +299,7 @@ class PlainClassifier:
             words = [word.take(rows) for word in words]
         return rows if few is None else few if rows is None else few[rows], words
 
-    def _bits(self, columns: BatchColumns, tests: _Tests) -> list[NDArray[np.int64]]:
+    def _bits(self, columns: BatchColumns, tests: Tests) -> list[NDArray[np.int64]]:
         """The words of bits of all rows."""
         words = []
         for place, masks in enumerate(tests.words):
@@ -476,38 +476,3 @@ def _encoded(columns: BatchColumns, name: str) -> pa.Array:
     if array.type == pa.dictionary(pa.int32(), pa.string()):
         return array
     return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(pa.string()))
-
-
-class _Tests(NamedTuple):
-    """The bits of each condition, word by word; `unasked` are the words in which none is evaluated."""
-
-    words: list[dict[Condition | None, int]]
-    unasked: list[dict[Condition | None, int]]
-
-    @classmethod
-    def of(cls, bits: Sequence[Condition | None]) -> _Tests:
-        """The tests of one bit for each condition, None for one that all rows satisfy after a screen."""
-        parts = [bits[first : first + WORD] for first in range(0, max(1, len(bits)), WORD)]
-        return cls(list(map(_masks, parts)), [_masks([None] * len(part)) for part in parts])
-
-    @property
-    def always(self) -> bool:
-        """Whether some condition always holds."""
-        return any(_ALWAYS in masks for masks in self.words)
-
-
-class _FewTests(NamedTuple):
-    """The tests of rows in which `common` holds, and the columns that they read."""
-
-    common: Condition
-    columns: list[str]
-    tests: _Tests
-
-
-def _masks(conditions: Iterable[Condition | None]) -> dict[Condition | None, int]:
-    """The bits of each distinct condition."""
-    masks: dict[Condition | None, int] = {}
-    for bit, condition in enumerate(conditions):
-        if condition != Constant(holds=False):
-            masks[condition] = masks.get(condition, 0) | 1 << bit
-    return masks

@@ -1,10 +1,11 @@
-"""What several conditions have in common, which is evaluated first: the rest concerns few rows then."""
+"""The bits of conditions, and what the conditions have in common: if that is rare, the rest concerns few rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from estero.classify.column_names import WORD
 from estero.classify.vectors.compile import joined
 from estero.classify.vectors.conditions import Condition, Constant, Joined
 
@@ -16,6 +17,32 @@ class Factored(NamedTuple):
 
     common: Condition
     rests: tuple[Condition | None, ...]
+
+
+class Tests(NamedTuple):
+    """The bits of each condition, word by word; `unasked` are the words in which none is evaluated."""
+
+    words: list[dict[Condition | None, int]]
+    unasked: list[dict[Condition | None, int]]
+
+    @classmethod
+    def of(cls, bits: Sequence[Condition | None]) -> Tests:
+        """The tests of one bit for each condition, None for one that all rows satisfy after a screen."""
+        parts = [bits[first : first + WORD] for first in range(0, max(1, len(bits)), WORD)]
+        return cls(list(map(_masks, parts)), [_masks([None] * len(part)) for part in parts])
+
+    @property
+    def always(self) -> bool:
+        """Whether some condition always holds."""
+        return any(_ALWAYS in masks for masks in self.words)
+
+
+class FewTests(NamedTuple):
+    """The tests of rows in which `common` holds, and the columns that they read."""
+
+    common: Condition
+    columns: list[str]
+    tests: Tests
 
 
 def factored(conditions: Sequence[Condition | None]) -> Factored | None:
@@ -43,3 +70,12 @@ def columns_in(condition: Condition | None) -> Iterator[str]:
 def _parts(condition: Condition) -> tuple[Condition, ...]:
     """The conditions that a condition joins by AND."""
     return condition.parts if isinstance(condition, Joined) and not condition.some else (condition,)
+
+
+def _masks(conditions: Iterable[Condition | None]) -> dict[Condition | None, int]:
+    """The bits of each distinct condition."""
+    masks: dict[Condition | None, int] = {}
+    for bit, condition in enumerate(conditions):
+        if condition != Constant(holds=False):
+            masks[condition] = masks.get(condition, 0) | 1 << bit
+    return masks

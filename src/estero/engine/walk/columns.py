@@ -74,7 +74,7 @@ def _of_alike(events: NDArray[np.int64], has: NDArray[np.bool_], known: range) -
         return selected
     for own in has:
         chosen = _picked(events, items, np.flatnonzero(own), known)
-        selected.append((_starts(events.size // items, np.count_nonzero(own)), chosen))
+        selected.append((_starts(events.size // items, int(np.count_nonzero(own))), chosen))
     return selected
 
 
