@@ -1,4 +1,4 @@
-"""The bits of conditions, and what the conditions have in common: if that is rare, the rest concerns few rows."""
+"""The bits of conditions, and what the conditions have in common: where it is rare, the rest costs little."""
 
 from __future__ import annotations
 
