@@ -159,13 +159,13 @@ class Reporter:
         from estero.engine.walk.columns import select_labels  # here, because schemas need no kernels
 
         matches, events, first = _with_events(matches, store)
-        start, end = (rows - first if first else rows for rows in (matches.start, matches.end))
         taking = EventColumns(events)
-        ends = [taking.taken(self._of_ends, rows) for rows in (start, end)]
+        ends = [taking.numbered(self._of_ends, rows, first) for rows in (matches.start, matches.end)]
         columns = [of_end[0] for of_end in ends if self._places]
         if self._time is not None:
             columns += [in_type(of_end[-1], self._time) for of_end in ends]
         for alternatives in self._keys:
+            end = matches.end - first
             values = [taking.column(event_column(name), end) for name in alternatives]
             columns.append(_first_known(values, alternatives))
         if self._wait is not None:
