@@ -5,13 +5,14 @@ a predicate that says "this string column is one of these" is *screened* here by
 bit per predicate; the remainder, the *rest*, is evaluated by vector code (plain_reading.py) or SQL
 (classify.py). Only events that pass reach that stage, with their positions and masks.
 
-Each column is read once, by kernels: texts are looked up among the literals (engine/texts.py), and indices
-into dictionaries are used directly; then the masks of all columns are looked up at once (engine/masks.py),
-and exactly those rows pass that have some bit.
+Columns are read in turn, by kernels, the most selective one of a sample first: texts are looked up among the
+literals (engine/masked_texts.py), indices into dictionaries are used directly (engine/masks.py), and rows
+without a bit are not looked at in the next column. Exactly those rows pass that have some bit in the end.
 
-Measured (stock, a type and one of 100 names, nanoseconds of one core per event, classified): 21 for plain
-strings, 8 for dictionaries, 39 for views. Looking up a name takes 3.2 of these, and so does a type, because
-the processor cannot predict it.
+Measured (stock, a type and one of 100 names, nanoseconds of one core per event): a name and the choice of its
+rows take 2.3, and types 0.5 to 1 where 2 % are left, one load from memory for each. With all codes of both
+columns first, and their masks then, it was 8. Events that pass in adjacent batches are classified together: a
+batch costs a tenth of a millisecond, however few events it has.
 
 Rejected: ``pyarrow.compute.index_in`` over all events (7 to 16 ns a column, by the number of names), encoding
 plain strings first (12 to 17 ns a column), and hashes of the first eight bytes by NumPy (5 ns for the first
