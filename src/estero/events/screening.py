@@ -54,6 +54,8 @@ _TOGETHER: Final = 1 << 19
 """The rows of the batches whose events are classified together: calls cost as much for few rows."""
 _SAMPLE: Final = 1 << 12
 """The number of rows by which columns are ordered."""
+_OFTEN: Final = 8
+"""If the most selective dictionary passes one of so many rows, all are looked up for each row."""
 
 
 class Screen:
@@ -126,14 +128,14 @@ class Screen:
 
     def _rows_and_words(self, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows of a batch that may be relevant, and their words of bits."""
-        if self._keep_all or len(self._words) > 1:
+        if self._in_turn is None:
+            self._in_turn = self._most_selective_first(batch.slice(0, _SAMPLE))
+        if not self._in_turn:
             from estero.engine.masks import rows_with_bits  # here, for schemas need no kernels
 
             looked = [column.codes_and_masks(batch.column(column.name)) for column in self._columns]
             codes, masks = zip(*looked, strict=True)
             return rows_with_bits(codes, masks, keep_all=self._keep_all)
-        if self._in_turn is None:
-            self._in_turn = self._most_selective_first(batch.slice(0, _SAMPLE))
         first, *others = self._in_turn
         rows, bits = first.rows(batch.column(first.name))
         for column in others:
@@ -141,8 +143,17 @@ class Screen:
         return rows, bits[np.newaxis]
 
     def _most_selective_first(self, sample: pa.RecordBatch) -> list[_ScreenedColumn]:
-        """The columns in the order in which they are read: the later ones only where the first ones pass."""
-        return sorted(self._columns, key=lambda column: column.rows(sample.column(column.name))[0].size)
+        """The columns in the order in which they are read: the later ones only where the first ones pass.
+
+        Empty if they are better looked up together: of dictionaries, which cost little, if many rows pass.
+        """
+        if self._keep_all or len(self._words) > 1:
+            return []
+        passing = {column: column.rows(sample.column(column.name))[0].size for column in self._columns}
+        plain = any(_has_letters(sample.column(column.name)) for column in self._columns)
+        if not plain and _OFTEN * min(passing.values()) > sample.num_rows:
+            return []
+        return sorted(passing, key=lambda column: passing[column])
 
     def _within_reach(self, chosen: Sequence[_Chosen]) -> NDArray[np.intp] | None:
         """The indexes of the rows of adjacent batches, counted through, that matter; None for all."""
