@@ -67,8 +67,9 @@ class PlainReading:
         def batches() -> Iterator[pa.RecordBatch]:
             stream = _until(stopped, in_order(self._stream(), order))
             parts = slices(_joined(stream))
-            waits = self._screen is not None and not self._source.one_shot
-            groups = grouped(parts) if waits else ([part] for part in parts)
+            groups: Iterable[list[Part]] = ([part] for part in parts)
+            if self._screen is not None and not self._source.one_shot:
+                groups = grouped(parts, self._screen)
             return _joined(itertools.chain.from_iterable(mapped(self._classified, groups, threads)))
 
         with reading(self._source.file):

@@ -55,7 +55,7 @@ _TOGETHER: Final = 1 << 19
 _SAMPLE: Final = 1 << 12
 """The number of rows by which columns are ordered."""
 _OFTEN: Final = 8
-"""If the most selective dictionary passes one of so many rows, all are looked up for each row."""
+"""Rows pass often if the most selective column passes one of so many: dictionaries are looked up together."""
 
 
 class Screen:
@@ -86,6 +86,8 @@ class Screen:
         self._reach, self._time = reach, classification.schema.time
         self._columns = [_ScreenedColumn(name, splits) for name in asked]
         self._in_turn: list[_ScreenedColumn] | None = None
+        self.passes_often: bool = False
+        """Whether many rows pass, as far as is known: then batches are better read one by one."""
         self.pushed: tuple[()] | tuple[Mapping[str, frozenset[str]], ...] = (
             () if classification.keep_all else _pushed(splits)
         )
@@ -148,10 +150,12 @@ class Screen:
         Empty if they are better looked up together: of dictionaries, which cost little, if many rows pass.
         """
         if self._keep_all or len(self._words) > 1:
+            self.passes_often = True
             return []
         passing = {column: column.rows(sample.column(column.name))[0].size for column in self._columns}
         plain = any(_has_letters(sample.column(column.name)) for column in self._columns)
-        if not plain and _OFTEN * min(passing.values()) > sample.num_rows:
+        self.passes_often = _OFTEN * min(passing.values()) > sample.num_rows
+        if self.passes_often and not plain:
             return []
         return sorted(passing, key=lambda column: passing[column])
 
@@ -228,14 +232,17 @@ def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
         base += whole.num_rows
 
 
-def grouped(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Slices in groups of about `_TOGETHER` rows; the first ones are smaller: first answers come soon."""
+def grouped(parts: Iterable[Part], screen: Screen) -> Iterator[list[Part]]:
+    """Slices in groups of about `_TOGETHER` rows; the first ones are smaller: first answers come soon.
+
+    If many rows pass the screen, each is a group: what is read is still in the cache when it is classified.
+    """
     group: list[Part] = []
     rows, least = 0, 1
     for part in parts:
         group.append(part)
         rows += part[0].num_rows
-        if rows >= least:
+        if rows >= least or screen.passes_often:
             yield group
             group, rows, least = [], 0, min(2 * rows, _TOGETHER)
     if group:
