@@ -115,7 +115,8 @@ class Screen:
             bounds = np.searchsorted(near, np.cumsum([0, *(len(part.rows) for part in chosen)]))
             first = 0
             for place, part in enumerate(chosen):
-                own = near[bounds[place] : bounds[place + 1]] - first
+                own = near[bounds[place] : bounds[place + 1]]
+                own = own - first if first else own
                 first += len(part.rows)
                 chosen[place] = part._replace(rows=part.rows[own], words=part.words[:, own])
         return [self._taken(part) for part in chosen if len(part.rows)]
@@ -175,6 +176,8 @@ class Screen:
         stamps = [numbers for part in parts if (numbers := self._stamps(part)) is not None]
         if len(stamps) < len(parts):
             return None
+        if len(parts) == 1:  # then nothing is copied
+            return near_needed(self._reach, needs, stamps[0], list(parts[0].words))
         words = np.concatenate([part.words for part in parts], axis=1)
         return near_needed(self._reach, needs, np.concatenate(stamps), list(words))
 
