@@ -156,7 +156,7 @@ class Screen:
         passing = {column: column.rows(sample.column(column.name))[0].size for column in self._columns}
         plain = any(_has_letters(sample.column(column.name)) for column in self._columns)
         self.passes_often = _OFTEN * min(passing.values()) > sample.num_rows
-        if self.passes_often and not plain:
+        if self.passes_often and not plain and len(passing) > 1:
             return []
         return sorted(passing, key=lambda column: passing[column])
 
