@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from estero.engine.masks import rows_with_bits
+from estero.engine.masks import marked_rows, rows_among, rows_of_one, rows_with_bits
 from estero.engine.walk import columns
 from estero.engine.walk.columns import select_labels
 
@@ -47,6 +47,22 @@ def test_rows_and_bits_are_those_of_all_columns_together(columns: int, words: in
         rows, bits = rows_with_bits(indices, masks, keep_all=keep_all)
         assert rows.tolist() == wanted.tolist()
         assert bits.T.tolist() == together[wanted].tolist()
+
+
+@pytest.mark.parametrize("index_type", INDEX_TYPES)
+def test_rows_of_one_column_and_then_of_another_are_those_of_both(index_type: type[np.integer[Any]]) -> None:
+    rng = np.random.default_rng(9)
+    masks = drawn_masks(rng, 2, 1)
+    one, other = (rng.integers(0, len(table), 500).astype(index_type) for table in masks)
+    rows, bits = rows_among(other, masks[1][:, 0], *rows_of_one(one, masks[0][:, 0]))
+    wanted, (wanted_bits,) = rows_with_bits([one, other], masks, keep_all=False)
+    assert (rows.tolist(), bits.tolist()) == (wanted.tolist(), wanted_bits.tolist())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_marked_rows_are_found(share: float) -> None:
+    marked = np.random.default_rng(10).random(300) < share
+    assert marked_rows(marked).tolist() == np.flatnonzero(marked).tolist()
 
 
 def test_no_rows_have_no_bits() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from estero.engine.masked_texts import MaskedTexts
 from estero.engine.picked_texts import picked_texts
 from estero.engine.texts import KnownTexts, _apart, _Key
 
@@ -22,6 +23,41 @@ def test_codes_are_places_of_known_texts(known: list[bytes], texts: list[bytes],
     places = {text: place for place, text in enumerate(known)}
     codes = KnownTexts(known).codes(ends, letters)
     assert codes.tolist() == [places.get(text, len(known)) for text in texts]
+
+
+@given(
+    known=TEXTS.map(lambda texts: list(dict.fromkeys(texts))),
+    texts=TEXTS,
+    before=st.integers(0, 3),
+    beyond=st.sampled_from([b"", b"beyond"]),
+    data=st.data(),
+)
+def test_rows_are_chosen_by_the_bits_of_their_texts(
+    known: list[bytes], texts: list[bytes], before: int, beyond: bytes, data: st.DataObject
+) -> None:
+    ends = np.cumsum([before, *map(len, texts)]).astype(np.int32)
+    letters = np.frombuffer(b"x" * before + b"".join(texts) + beyond or b"\0", np.uint8)
+    kept = data.draw(st.lists(st.integers(0, 3), min_size=len(known) + 1, max_size=len(known) + 1))
+    before_them = np.array(
+        data.draw(st.lists(st.integers(1, 3), min_size=len(texts), max_size=len(texts))), np.int64
+    )
+    masked = MaskedTexts(KnownTexts(known), known, np.array(kept, np.int64))
+    bits = np.array(kept, np.int64)[KnownTexts(known).codes(ends, letters)]
+    rows, chosen = masked.rows(ends, letters)
+    assert (rows.tolist(), chosen.tolist()) == (np.flatnonzero(bits).tolist(), bits[bits != 0].tolist())
+    some = np.arange(0, len(texts), 2)
+    both = bits[some] & before_them[some]
+    rows, chosen = masked.among(ends, letters, some.copy(), before_them[some])
+    assert (rows.tolist(), chosen.tolist()) == (some[both != 0].tolist(), both[both != 0].tolist())
+
+
+def test_short_texts_with_one_key_have_slots_of_their_own() -> None:
+    known = [b"", b"\0", b"a", b"\0a", b"\0\0a", b"aaaaaaaa", b"\0aaaaaaa"]
+    masked = MaskedTexts(KnownTexts(known), known, np.arange(1, len(known) + 2))
+    texts = [*known, b"b"]
+    ends = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    rows, bits = masked.rows(ends, np.frombuffer(b"".join(texts), np.uint8))
+    assert (rows.tolist(), bits.tolist()) == (list(range(8)), list(range(1, 9)))
 
 
 LONG = st.lists(st.text(alphabet="ab\0é", max_size=20).map(str.encode), min_size=1, max_size=20)

@@ -211,6 +211,14 @@ PREDICATES = st.builds(
     st.lists(st.sampled_from(TYPES), max_size=2, unique=True).map(tuple),
     st.one_of(st.none(), CONDITIONS),
 )
+
+
+def with_condition(predicate: EventPredicate, condition: Node) -> EventPredicate:
+    """The predicate with another condition joined by AND."""
+    own = () if predicate.condition is None else (predicate.condition,)
+    return EventPredicate(predicate.types, And((condition, *own)) if own else condition)
+
+
 SOME_TYPES = st.lists(st.sampled_from(TYPES), min_size=1, max_size=3, unique=True).map(tuple)
 VALUES = st.one_of(
     st.builds(Value, st.sampled_from([Attribute(name) for name in ("n", "x", "b", "t", "none")]), SOME_TYPES),
@@ -292,6 +300,7 @@ def both(
     layout=st.sampled_from(
         [EventLayout.of("type", "time"), EventLayout.of("type"), EventLayout.of(time="time", only_type="A")]
     ),
+    common=st.one_of(st.none(), leaves()),
     small=st.booleans(),
 )
 def test_vectors_give_what_sql_gives(
@@ -299,8 +308,11 @@ def test_vectors_give_what_sql_gives(
     predicates: tuple[EventPredicate, ...],
     more: dict[str, Any],
     layout: EventLayout,
+    common: Node | None,
     small: bool,
 ) -> None:
+    if common is not None:
+        predicates = tuple(with_condition(predicate, common) for predicate in predicates)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_tables, "MOST_ROWS", 1 << 16 if small else -1)
         plain, sql = both(table, layout, {"predicates": predicates, **more})

@@ -37,6 +37,18 @@ class EventColumns:
             return list(map(plain, taken(self.events.select(names), rows).columns))
         return [self.column(name, rows) for name in names]
 
+    def numbered(self, names: Sequence[str], sequence: NDArray[np.int64], first: int) -> list[pa.Array]:
+        """The columns of the events with these sequence numbers; that of the first one here is `first`.
+
+        Of positions without gaps they differ by a constant, which is often 0: then nothing is copied.
+        """
+        if tuple(names) == (POSITION,) and self.events.num_rows:
+            positions = self._numbers_of(POSITION)
+            begin = int(positions[0])
+            if int(positions[-1]) - begin == positions.size - 1:
+                return [array_of(sequence + (begin - first) if begin != first else sequence)]
+        return self.taken(names, sequence - first if first else sequence)
+
     def _numbers_of(self, name: str) -> NDArray[np.int64]:
         """A column of integers without NULL, read in place."""
         numbers = self._numbers.get(name)

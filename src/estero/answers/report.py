@@ -142,12 +142,12 @@ class Reporter:
         from estero.engine.walk.columns import select_labels  # here, because schemas need no kernels
 
         matches, events, first = with_events(matches, store)
-        start, end = (rows - first if first else rows for rows in (matches.start, matches.end))
         taking = EventColumns(events)
-        ends = [taking.taken(self._of_ends, rows) for rows in (start, end)]
+        ends = [taking.numbered(self._of_ends, rows, first) for rows in (matches.start, matches.end)]
         columns = [of_end[0] for of_end in ends if self._places]
         if self.time is not None:
             columns += [in_type(of_end[-1], self.time) for of_end in ends]
+        end = matches.end - first if self.keys and first else matches.end
         for alternatives in self.keys:
             values = [taking.column(event_column(name), end) for name in alternatives]
             columns.append(first_known(values, alternatives))

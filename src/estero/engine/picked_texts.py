@@ -29,7 +29,7 @@ def picked_texts(
         length = stop - start
         if length * rows.size <= _MOST:
             text = letters[start:stop].tobytes()
-            made = np.arange(rows.size + 1, dtype=np.int32) * np.int32(length)
+            made = np.arange(0, length * rows.size + 1, length, dtype=np.int32)
             return made, np.frombuffer(text * rows.size + bytes(_WORD), np.uint8)
     made = np.empty(rows.size + 1, np.int32)
     total = _measure(ends, rows, made)

@@ -64,7 +64,7 @@ class KnownTexts:
         keys = list(map(_Key.of, texts))
         slots, factor = _apart(set(keys))
         other = len(texts)
-        self._table = TextTable(
+        table = self.table = TextTable(
             codes=np.full(slots + 1, other, np.int64),
             begins=np.zeros(slots, np.uint64),
             finishes=np.zeros(slots, np.uint64),
@@ -75,7 +75,6 @@ class KnownTexts:
             factor=factor,
             other=other,
         )
-        table = self._table
         for place, key in enumerate(keys):
             slot = _slot(key, factor, slots)
             table.following[place], table.codes[slot] = table.codes[slot], place
@@ -84,7 +83,7 @@ class KnownTexts:
     def codes(self, ends: NDArray[np.int32], letters: NDArray[np.uint8]) -> NDArray[np.int32]:
         """The code of each text: text k is ``letters[ends[k] : ends[k + 1]]`` (not checked)."""
         codes = np.empty(ends.size - 1, np.int32)
-        _look_up(self._table, ends, letters, codes)
+        _look_up(self.table, ends, letters, codes)
         return codes
 
 
@@ -150,28 +149,32 @@ def code_in_chain(table, letters, start, length, code):  # type: ignore[no-untyp
     return code
 
 
+@inlined
+def code_of(table, letters, start, length):  # type: ignore[no-untyped-def]
+    """The code of the text from a place on."""
+    last_slot = table.lengths.size - 1
+    finish = np.uint64(0)
+    if length > _WORD:
+        begin = eight_bytes(letters, start)
+        finish = eight_bytes(letters, start + length - _WORD)
+    elif start + _WORD <= letters.size and length > 0:
+        rest = np.uint64(8 * (_WORD - length))
+        begin = eight_bytes(letters, start) << rest >> rest
+    else:
+        begin = few_bytes(letters, start, length)
+    slot = slot_of(begin, finish, length, table.factor, last_slot)
+    unlike = (table.begins[slot] ^ begin) | (table.finishes[slot] ^ finish)
+    unlike |= np.uint64(table.lengths[slot] ^ length)
+    code = table.codes[slot if unlike == np.uint64(0) else last_slot + 1]
+    if length > 2 * _WORD and code != table.other:
+        code = code_in_chain(table, letters, start, length, code)
+    return code
+
+
 @kernel(TextTable, INT32S, _UINT8S, INT32S)
 def _look_up(table, ends, letters, codes):  # type: ignore[no-untyped-def]
     """Looks up the texts of `ends` int32[rows + 1] and `letters`; fills codes int32[rows]."""
-    last_slot = table.lengths.size - 1
-    other = table.other
     for row in range(codes.size):
         start = np.int64(ends[row])
-        length = np.int64(ends[row + 1]) - start
-        finish = np.uint64(0)
-        if length > _WORD:
-            begin = eight_bytes(letters, start)
-            finish = eight_bytes(letters, start + length - _WORD)
-        elif start + _WORD <= letters.size and length > 0:
-            rest = np.uint64(8 * (_WORD - length))
-            begin = eight_bytes(letters, start) << rest >> rest
-        else:
-            begin = few_bytes(letters, start, length)
-        slot = slot_of(begin, finish, length, table.factor, last_slot)
-        unlike = (table.begins[slot] ^ begin) | (table.finishes[slot] ^ finish)
-        unlike |= np.uint64(table.lengths[slot] ^ length)
-        code = table.codes[slot if unlike == np.uint64(0) else last_slot + 1]
-        if length > 2 * _WORD and code != other:
-            code = code_in_chain(table, letters, start, length, code)
-        codes[row] = code
+        codes[row] = code_of(table, letters, start, np.int64(ends[row + 1]) - start)
     return 0

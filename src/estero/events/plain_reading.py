@@ -21,7 +21,7 @@ from estero.classify.vectors.classifier import PlainClassifier
 from estero.events.fetching import AbandonedError, fetched, mapped
 from estero.events.inputs import Input
 from estero.events.reading_errors import reading
-from estero.events.screening import ROWS, Screen, looked_at, slices, with_bits, with_positions
+from estero.events.screening import Part, Screen, grouped, slices, with_bits, with_positions
 from estero.events.stream_order import OrderCheck, in_order
 from estero.events.tables.lazy_tables import LazyFrame
 from estero.plan.plan import Classification
@@ -57,7 +57,8 @@ class PlainReading:
     def here(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """The classified events of a small table, classified on demand."""
         with reading(self._source.file):
-            yield from _joined(self._classified(table.select(self._asked).to_batches()))
+            parts = list(slices(_joined(table.select(self._asked).to_batches())))
+            yield from _joined(self._classified(parts))
 
     def ahead(self, order: OrderCheck | None, threads: int = 1) -> Iterator[pa.RecordBatch]:
         """The classified events of the input, computed by one or more threads some batches ahead."""
@@ -65,10 +66,11 @@ class PlainReading:
 
         def batches() -> Iterator[pa.RecordBatch]:
             stream = _until(stopped, in_order(self._stream(), order))
-            if threads == 1:
-                return _joined(self._classified(stream))
-            parts = slices(_joined(stream), ROWS)
-            return _joined(itertools.chain.from_iterable(mapped(self._of_part, parts, threads)))
+            parts = slices(_joined(stream))
+            groups: Iterable[list[Part]] = ([part] for part in parts)
+            if self._screen is not None and not self._source.one_shot:
+                groups = grouped(parts, self._screen)
+            return _joined(itertools.chain.from_iterable(mapped(self._classified, groups, threads)))
 
         with reading(self._source.file):
             yield from fetched(batches, lambda: None, stopped)
@@ -81,17 +83,13 @@ class PlainReading:
         else:
             yield from self._source.reader(self._asked)
 
-    def _classified(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in looked_at(_joined(batches), self._screen):
-            yield from self._one(batch)
-
-    def _of_part(self, part: tuple[pa.RecordBatch, int]) -> list[pa.RecordBatch]:
-        """The classified events of a batch whose first event has the given position."""
-        batch, base = part
+    def _classified(self, parts: list[Part]) -> list[pa.RecordBatch]:
+        """The classified events of adjacent batches; those that pass a screen are classified together."""
         if self._screen is None:
-            return list(self._one(with_positions(batch, base)))
-        looked = self._screen.look(batch, base)
-        return [] if looked is None else list(self._one(looked))
+            batches = [with_positions(batch, base) for batch, base in parts]
+        else:
+            batches = list(_joined(self._screen.look(parts)))
+        return [classified for batch in batches for classified in self._one(batch)]
 
     def _one(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The classified events of one batch, if there are any."""

@@ -108,6 +108,17 @@ class Recognition:
         """The schema of the public table."""
         return self.reader.schema
 
+    def read_only(self) -> Recognition:
+        """The same, of which only answers will be read, within LIMIT: no open runs, and no snapshot.
+
+        To be called before any event is given.
+        """
+        plan = self.plan
+        limited = plan.limit is not None and plan.limit.per_end == 1
+        chosen_later = plan.needs_enumeration or plan.wait is not None or bool(self._after.stages)
+        self.recognizer.runs.first_only = limited and not chosen_later
+        return self
+
     # --------------------------------------------------------------------------------- what is given
 
     def push(self, classified: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

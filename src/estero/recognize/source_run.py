@@ -244,7 +244,8 @@ class SourceRun(Reading):
         self, plan: Plan, *, counting: bool = False, total: bool = False, share: Share = WHOLE
     ) -> Recognition:
         events, time = self.source.classified_schema(plan.classification), time_type(self.source)
-        return Recognition(plan, events, time=time, counting=counting, total=total, share=share)
+        made = Recognition(plan, events, time=time, counting=counting, total=total, share=share)
+        return made.read_only()
 
 
 @dataclass(frozen=True, slots=True)

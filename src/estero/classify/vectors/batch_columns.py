@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, known_in, numbers_in
-from estero.classify.vectors.arrow_types import is_converted
+from estero.classify.vectors.arrow_types import is_converted, value_type
 from estero.classify.vectors.taking import dictionary_decoded
 from estero.engine.int64 import GREATEST
 
@@ -149,6 +149,11 @@ def with_nulls(numbers: NDArray[Any], known: Mask | None) -> pa.Array:
     valid = pa.py_buffer(np.packbits(known, bitorder="little"))
     values = pa.py_buffer(np.ascontiguousarray(numbers))
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), numbers.size, [valid, values])
+
+
+def is_odd_number(kind: pa.DataType) -> bool:
+    """Whether a type has numbers of which DuckDB has no 64-bit form."""
+    return _most(value_type(kind)) is not None
 
 
 def _most(kind: pa.DataType) -> int | None:

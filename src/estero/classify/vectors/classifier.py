@@ -7,7 +7,7 @@ that only SQL can interpret. It has no state, so threads may share it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Final, NamedTuple, Protocol
@@ -35,13 +35,16 @@ from estero.classify.vectors.batch_columns import (
     BatchColumns,
     Mask,
     OddValueError,
+    is_odd_number,
     stored,
     with_nulls,
 )
+from estero.classify.vectors.common_part import FewTests, Tests, columns_in, factored
 from estero.classify.vectors.compile import NotPlainError, PlainColumns, joined
 from estero.classify.vectors.conditions import Condition, Constant, TextList, indices_of, rows_of
 from estero.classify.vectors.taking import taken
 from estero.classify.vectors.within_reach import within_reach
+from estero.engine.masks import marked_rows
 from estero.language.tree.expressions import Attribute, Node
 from estero.language.tree.schema import Kind
 from estero.plan.plan import Classification
@@ -56,6 +59,8 @@ _RARE: Final = 32
 
 At one of 20 both take as long.
 """
+_FEW: Final = 3
+"""If what all conditions have in common holds in fewer rows than one of so many, the rest is tested there."""
 
 Halves = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 RowKeys = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -133,15 +138,12 @@ class PlainClassifier:
         self._is_screened = screened is not None
         rests = [None] * len(classification.predicates) if screened is None else screened
         bits = list(map(self._bit, classification.predicates, rests))
-        parts = [bits[first : first + WORD] for first in range(0, max(1, len(bits)), WORD)]
-        self._words = list(map(_masks, parts))
-        self._unasked = [_masks([None] * len(part)) for part in parts]
-        self._takes_all = classification.keep_all or (
-            not self._is_screened and any(_ALWAYS in masks for masks in self._words)
-        )
+        self._tests = Tests.of(bits)
+        self._takes_all = classification.keep_all or (not self._is_screened and self._tests.always)
         """Whether every row has a bit, or is kept without one."""
         self._time = self._time_column()
         self._key = self._key_column()
+        self._few = None if classification.keep_all else self._few_tests(bits)
         self._row_keys: RowKeys | None = None
         self._key_columns: list[str] = []
         if classification.keys and self._key is None:
@@ -163,6 +165,18 @@ class PlainClassifier:
         if predicate.condition is None:
             return of_type
         return joined([of_type, self._columns.condition(predicate.condition)], some=False)
+
+    def _few_tests(self, bits: Sequence[Condition | None]) -> FewTests | None:
+        """The tests of rows that satisfy what all conditions have in common; None if that is nothing."""
+        parts = factored(bits)
+        if parts is None:
+            return None
+        names = [name for rest in parts.rests for name in columns_in(rest)]
+        screens = map(screen_name, range(-(-len(bits) // WORD) if self._is_screened else 0))
+        keys = [] if self._key is None else [self._key]
+        read = dict.fromkeys([*names, *screens, *keys]) or [POSITION]
+        rests = parts.rests if self._is_screened else [rest or _ALWAYS for rest in parts.rests]
+        return FewTests(parts.common, list(read), Tests.of(rests))
 
     def _has_type(self, types: Sequence[str]) -> Condition:
         """The rows of events of these types."""
@@ -249,10 +263,7 @@ class PlainClassifier:
         columns = BatchColumns(batch)
         if self._has_converted:
             columns.check_converted()
-        words = self._bits(columns)
-        rows = self._relevant(columns, words)
-        if rows is not None:
-            words = [word.take(rows) for word in words]
+        rows, words = self._rows_and_words(columns)
         kept = self._within_reach(columns, words, rows)
         if kept is not None:
             rows = kept if rows is None else rows[kept]
@@ -283,15 +294,35 @@ class PlainClassifier:
             columns.ticks(self._time)
         if self._key is not None and self._kind(self._key) is not Kind.STRING:
             columns.ticks(self._key)
-        rows = self._relevant(columns, self._bits(columns))
+        rows, _ = self._rows_and_words(columns)
         return columns.batch.num_rows if rows is None else rows.size
 
-    def _bits(self, columns: BatchColumns) -> list[NDArray[np.int64]]:
+    def _rows_and_words(
+        self, columns: BatchColumns
+    ) -> tuple[NDArray[np.int64] | None, list[NDArray[np.int64]]]:
+        """The rows of relevant events, None if all are relevant, and their words of bits."""
+        few, tests, takes_all = None, self._tests, self._takes_all
+        if self._few is not None:
+            with_common = rows_of(self._few.common, columns)
+            if _FEW * np.count_nonzero(with_common) < with_common.size:
+                for name in self._few.columns:  # whether SQL has to interpret a value does not depend on rows
+                    if is_odd_number(columns.batch.column(name).type):
+                        columns.checked(name)
+                few, tests = marked_rows(with_common), self._few.tests
+                columns = BatchColumns(taken(columns.batch.select(self._few.columns), few))
+                takes_all = not self._is_screened and tests.always
+        words = self._bits(columns, tests)
+        rows = self._relevant(columns, words, takes_all=takes_all)
+        if rows is not None:
+            words = [word.take(rows) for word in words]
+        return rows if few is None else few if rows is None else few[rows], words
+
+    def _bits(self, columns: BatchColumns, tests: Tests) -> list[NDArray[np.int64]]:
         """The words of bits of all rows."""
         words = []
-        for place, masks in enumerate(self._words):
+        for place, masks in enumerate(tests.words):
             screen = numbers_in(columns.batch.column(screen_name(place))) if self._is_screened else None
-            if screen is not None and masks == self._unasked[place]:
+            if screen is not None and masks == tests.unasked[place]:
                 words.append(screen)
                 continue
             word = np.zeros(columns.batch.num_rows, np.int64)
@@ -310,15 +341,15 @@ class PlainClassifier:
         return words
 
     def _relevant(
-        self, columns: BatchColumns, words: Sequence[NDArray[np.int64]]
+        self, columns: BatchColumns, words: Sequence[NDArray[np.int64]], *, takes_all: bool
     ) -> NDArray[np.int64] | None:
         """The rows of relevant events; None if all are relevant."""
         keep: Mask | None = None
-        if not self._takes_all:
+        if not takes_all:
             keep = reduce(np.bitwise_or, words) != 0
         if self._key is not None and (known := columns.known(self._key)) is not None:
             keep = known if keep is None else keep & known
-        return None if keep is None or keep.all() else np.flatnonzero(keep)
+        return None if keep is None or keep.all() else marked_rows(keep)
 
     def _within_reach(
         self, columns: BatchColumns, words: Sequence[NDArray[np.int64]], rows: NDArray[np.int64] | None
@@ -463,12 +494,3 @@ def _encoded(columns: BatchColumns, name: str) -> pa.Array:
     if array.type == pa.dictionary(pa.int32(), pa.string()):
         return array
     return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(pa.string()))
-
-
-def _masks(conditions: Iterable[Condition | None]) -> dict[Condition | None, int]:
-    """The bits of each distinct condition."""
-    masks: dict[Condition | None, int] = {}
-    for bit, condition in enumerate(conditions):
-        if condition != Constant(holds=False):
-            masks[condition] = masks.get(condition, 0) | 1 << bit
-    return masks

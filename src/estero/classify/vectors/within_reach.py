@@ -25,7 +25,7 @@ from estero.plan.reach import Reach
 
 _RARE: Final = 0.75
 """The largest share of the stream that windows around rare events may cover to leave enough out."""
-_SAMPLE: Final = 1 << 12
+SAMPLE: Final = 1 << 12
 """The number of events sampled to find out how rare they are."""
 
 Stamps = NDArray[np.int64]
@@ -38,17 +38,31 @@ def within_reach(reach: Reach, stamps: Stamps, words: Sequence[NDArray[np.int64]
     """
     if not stamps.size:
         return None
-    length, first, last = reach.window.length, int(stamps[0]), int(stamps[-1])
-    span = last - first + 1
+    step = max(1, stamps.size // SAMPLE)
+    needs = rare_needs(reach, int(stamps[0]), int(stamps[-1]), [word[::step] for word in words], step)
+    return near_needed(reach, needs, stamps, words)
+
+
+def rare_needs(
+    reach: Reach, first: int, last: int, sample: Sequence[NDArray[np.int64]], step: int
+) -> list[Need]:
+    """The needs that few events between two stamps serve; `sample` has the bits of one of `step` events."""
+    length, span = reach.window.length, last - first + 1
     if 2 * length >= span or first - length < LEAST or last + length > GREATEST:
-        return None
-    needs = [need for need in reach.needs if _is_rare(need, words, length, span)]
+        return []
+    return [need for need in reach.needs if _is_rare(need, sample, step * length, span)]
+
+
+def near_needed(
+    reach: Reach, needs: Sequence[Need], stamps: Stamps, words: Sequence[NDArray[np.int64]]
+) -> NDArray[np.intp] | None:
+    """`within_reach` for some of the needs."""
     if not needs or bool((stamps[1:] < stamps[:-1]).any()):
         return None
     kept: NDArray[np.intp] | None = None
     for need in needs:
         marked = _any_kind(need.kinds, words)
-        near = near_marked(stamps, marked, length, before=not need.last, behind=not need.first)
+        near = near_marked(stamps, marked, reach.window.length, before=not need.last, behind=not need.first)
         places = np.flatnonzero(near)
         kept = places if kept is None else kept[places]
         stamps, words = stamps[places], [word[places] for word in words]
@@ -57,10 +71,9 @@ def within_reach(reach: Reach, stamps: Stamps, words: Sequence[NDArray[np.int64]
     return kept
 
 
-def _is_rare(need: Need, words: Sequence[NDArray[np.int64]], length: int, span: int) -> bool:
-    """Whether windows around such events would cover little of the stream, according to a sample."""
-    step = max(1, words[0].size // _SAMPLE)
-    number = np.count_nonzero(_any_kind(need.kinds, [word[::step] for word in words])) * step
+def _is_rare(need: Need, sample: Sequence[NDArray[np.int64]], length: int, span: int) -> bool:
+    """Whether windows of this length around such events of a sample would cover little of the stream."""
+    number = np.count_nonzero(_any_kind(need.kinds, sample))
     sides = 1 if need.first or need.last else 2
     return bool(number * sides * length < _RARE * span)
 

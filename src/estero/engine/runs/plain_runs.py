@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from estero.engine.cursor import Reported
-from estero.engine.runs import run_cea
+from estero.engine.runs import run_cea, run_first
 from estero.engine.runs.cea_runs import CeaRuns
 
 
@@ -19,7 +19,8 @@ class PlainRuns(CeaRuns):
 
     def _advance(self, reported: Reported) -> int:
         read = reported, self._events, self._cursor, self.settings.gaps, self.consume
-        return int(run_cea.advance(self._builder.tables, self.store, *read))
+        advance = run_first.advance_first if self.first_only else run_cea.advance
+        return int(advance(self._builder.tables, self.store, *read))
 
     def _drop(self, partition: int) -> None:
         _, cells, entries, partitions, _ = self.store

@@ -372,6 +372,18 @@ def look(tables, plain, reported, events, cursor, here):  # type: ignore[no-unty
 @inlined
 def write(tables, plain, reported, events, cursor, here, fills, plan):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Writes the changes of an event; see `read_events`."""
+    write_by(tables, plain, reported, here, fills, plan, merged_node, merge, add_node, add_list)
+
+
+@inlined
+def write_by(tables, plain, reported, here, fills, plan, read, united, put, put_list):  # type: ignore[no-untyped-def]
+    """Writes the changes of an event: each kernel has its own way to keep lists (see `run_first`).
+
+    - ``read(arena, cells, entries, entry, oldest, scratch)``: the union of an entry's list as one node;
+    - ``united(arena, cells, head, oldest, scratch)``: the same for a list that is no entry's;
+    - ``put(arena, cells, entries, entry, node, oldest, scratch)``: adds a node to an entry's list;
+    - ``put_list(arena, cells, entries, entry, cell, length, oldest, scratch)``: adds a whole list to it.
+    """
     arena, cells, entries, partitions, pending = plain
     _, event, _, partition, oldest, _ = here
     touched, first_row, lengths = plan
@@ -394,12 +406,12 @@ def write(tables, plain, reported, events, cursor, here, fills, plan):  # type: 
             dropped = True
             continue
         if tables.first[row] != tables.first[row + 1]:
-            rest = merged_node(arena, cells, entries, entry, oldest, pending.merging)
+            rest = read(arena, cells, entries, entry, oldest, pending.merging)
             filled = mark(tables, arena, pending, row, event, rest, filled)
         skip = tables.skip[row]
         if skip == state:
             if tables.accepts[state]:
-                node = merged_node(arena, cells, entries, entry, oldest, pending.merging)
+                node = read(arena, cells, entries, entry, oldest, pending.merging)
                 report(reported, event, node, oldest)
             continue
         dropped = True
@@ -429,7 +441,7 @@ def write(tables, plain, reported, events, cursor, here, fills, plan):  # type: 
         node = pending.node[number]
         if tables.accepts[state]:
             if cell != NONE:
-                report(reported, event, merge(arena, cells, cell, oldest, pending.merging), oldest)
+                report(reported, event, united(arena, cells, cell, oldest, pending.merging), oldest)
             else:
                 report(reported, event, node, oldest)
         if not tables.continues[state]:
@@ -445,9 +457,9 @@ def write(tables, plain, reported, events, cursor, here, fills, plan):  # type: 
             if mapped:
                 pending.where[state] = entry
         elif cell == NONE:
-            add_node(arena, cells, entries, entry, node, oldest, pending.merging)
+            put(arena, cells, entries, entry, node, oldest, pending.merging)
         else:
-            add_list(arena, cells, entries, entry, cell, pending.length[number], oldest, pending.merging)
+            put_list(arena, cells, entries, entry, cell, pending.length[number], oldest, pending.merging)
         within_bound(entries.length[entry], lengths + fills)
         within_bound(cells_before - cells.free[1], 2 * fills)
         within_bound(entries_before - entries.free[1], fills)

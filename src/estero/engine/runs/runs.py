@@ -32,6 +32,8 @@ class Runs(ABC):
     """The number of times that what is out of reach was dropped."""
     in_order: bool = True
     """Whether roots come in the order of their ends, even if decided ones have to wait for others."""
+    first_only: bool = False
+    """Whether only the first complex event of each end will be read; to be set before any event is read."""
     total: int | None = None
     """The number of complex events that end in the last batch loaded, if only their number is needed."""
     counter: Counter[Any]

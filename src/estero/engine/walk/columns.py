@@ -70,14 +70,19 @@ def _of_alike(events: NDArray[np.int64], has: NDArray[np.bool_], known: range) -
         _check(int(table.min() < 0 or table.max() >= len(known)), known)
         for own in has:
             chosen = table[:, own]
-            starts = np.arange(table.shape[0] + 1, dtype=np.int32) * np.int32(chosen.shape[1])
-            selected.append((starts, chosen.reshape(-1)))
+            selected.append((_starts(table.shape[0], chosen.shape[1]), chosen.reshape(-1)))
         return selected
     for own in has:
         chosen = _picked(events, items, np.flatnonzero(own), known)
-        starts = np.arange(events.size // items + 1, dtype=np.int32) * np.int32(np.count_nonzero(own))
-        selected.append((starts, chosen))
+        selected.append((_starts(events.size // items, int(np.count_nonzero(own))), chosen))
     return selected
+
+
+def _starts(lists: int, length: int) -> NDArray[np.int32]:
+    """The offsets of lists of one length."""
+    if not length:
+        return np.zeros(lists + 1, np.int32)
+    return np.arange(0, lists * length + 1, length, dtype=np.int32)
 
 
 def _picked(
