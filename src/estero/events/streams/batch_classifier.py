@@ -107,15 +107,15 @@ class Classifier:
         return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
 
     def asked(self, events: pa.Table, ask: Ask) -> tuple[int, Any]:
-        """The number of relevant ones among opened events, and what conditions say of all these events.
+        """The number of relevant ones among opened events, and the result of `ask` on all of them.
 
         Raises `OddValueError` for events that have to be classified first.
         """
         batches = events.to_batches()
         if self._plain is None or not self._is_plain or len(batches) != 1:
             raise OddValueError
-        looked = batches[0] if self._screen is None else self._screen.look(batches[0], 0)
-        relevant = 0 if looked is None else self._plain.count(BatchColumns(looked))
+        looked = batches if self._screen is None else self._screen.look([(batches[0], 0)])
+        relevant = sum(self._plain.count(BatchColumns(batch)) for batch in looked)
         return relevant, ask(batches[0]) if relevant else None
 
     def _relevant(self, events: pa.Table) -> pa.RecordBatch:
