@@ -229,8 +229,8 @@ class _Held(HeldRows):
         codes, coded = NO_CODES, set[int]()
         for layer, column in sorted(asking, key=lambda key: -len(asking[key])):
             values, own = self._asked[layer][1].values[column], asking[layer, column]
-            if isinstance(values, AskedValues) and (found := values.asked_codes(*zip(*own, strict=True))):
-                codes, coded = found, {one.number for one in own}
+            if isinstance(values, AskedValues) and (of_column := values.asked_codes(*zip(*own, strict=True))):
+                codes, coded = of_column, {one.number for one in own}
                 break
         others = [number for number in numbers if number not in coded]
         return held_conditions(self._types, codes, [self.of(places[number]) for number in others], others)
