@@ -7,7 +7,7 @@ They are the unary complex event automata of "A Second-Order Approach to Complex
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -41,6 +41,11 @@ class EventPredicate:
 
 FIRST = EventPredicate(())
 """True of the first event of a stream, or of a partition: it depends on the position, not on attributes."""
+
+
+def in_text_order(predicates: Collection[EventPredicate]) -> list[EventPredicate]:
+    """Some predicates in the order of their texts; a text may be long, and one predicate needs none."""
+    return sorted(predicates, key=str) if len(predicates) > 1 else list(predicates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,17 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
-from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, Guard, LabelSet, Origin, Transition
+from estero.automata.cea import (
+    CEA,
+    FIRST,
+    NO_LABELS,
+    EventPredicate,
+    Guard,
+    LabelSet,
+    Origin,
+    Transition,
+    in_text_order,
+)
 from estero.automata.compile.symbolic_guard import ANYTHING, SymbolicGuard, guard_of
 from estero.automata.exploration import between
 from estero.automata.growth import too_large
@@ -251,7 +261,7 @@ def freeze(fragment: Fragment, origins: Mapping[int, Origin] | None = None) -> C
     asked = [
         predicate
         for guard in symbolic.values()
-        for predicate in (*guard.present, *sorted(guard.absent, key=str))
+        for predicate in (*guard.present, *in_text_order(guard.absent))
     ]
     asked += [absence.forbidden for predicate in dict.fromkeys(asked) for absence in lacking(predicate)]
     named = [predicate for predicate in dict.fromkeys(asked) if predicate != FIRST]

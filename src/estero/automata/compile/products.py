@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from enum import Enum
 from typing import Any
 
-from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet
+from estero.automata.cea import CEA, NO_LABELS, EventPredicate, LabelSet, in_text_order
 from estero.automata.compile.fragment import Arc, Fragment, Workshop, freeze, thaw
 from estero.automata.compile.symbolic_guard import SymbolicGuard
 from estero.automata.exploration import explore, leaving
@@ -196,9 +196,7 @@ class _Met:
 def _asked(arcs: Iterable[Arc]) -> list[EventPredicate]:
     return list(
         dict.fromkeys(
-            predicate
-            for arc in arcs
-            for predicate in (*arc.guard.present, *sorted(arc.guard.absent, key=str))
+            predicate for arc in arcs for predicate in (*arc.guard.present, *in_text_order(arc.guard.absent))
         )
     )
 
