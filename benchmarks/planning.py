@@ -5,8 +5,9 @@
 RULES are directories: rules in EQL (.eql, or Elastic's .toml), and rules in Sigma, such as those of SigmaHQ.
 Each collection is read by a process of its own, and both by a third one, first with an empty cache and then
 with what that has left. It is planned for a table in which all fields that its rules in Sigma name are
-strings, or for events with the names of the Elastic Common Schema. Times are seconds of CPU, those by the
-wall behind them; importing Estero counts as reading.
+strings, or for events with the names of the Elastic Common Schema. The events are made by another process,
+so that nothing has been parsed for them before. Times are seconds of CPU, those by the wall behind them;
+importing Estero counts as reading.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+TIMES = {"eql": "@timestamp", "sigma": "UtcTime"}
 
 _BEGUN = time.perf_counter() - time.process_time()
 
@@ -36,24 +38,48 @@ def main() -> None:
     parser.add_argument(
         "--of", choices=["eql", "sigma", "both"], help="in this process, and with the cache as it is"
     )
+    parser.add_argument("--events", type=Path, help="the directory of the events, with --of")
+    parser.add_argument("--make", action="store_true", help="only make the events")
     asked = parser.parse_args()
     directories = {
         name: getattr(asked, name) for name in ("eql", "sigma") if getattr(asked, name) is not None
     }
     if asked.of is not None:
         warnings.simplefilter("ignore")
-        _time({name: path for name, path in directories.items() if asked.of in (name, "both")})
+        chosen = {name: path for name, path in directories.items() if asked.of in (name, "both")}
+        (_make if asked.make else _time)(chosen, asked.events)
         return
+    with TemporaryDirectory() as events:
+        _compare(directories, Path(events))
+
+
+def _compare(directories: Mapping[str, Path], events: Path) -> None:
+    """Times the collections alone and together, without a cache and with one."""
     given = [word for name, path in directories.items() for word in (f"--{name}", path)]
+    given += ["--events", events]
+    program = [sys.executable, "-m", "benchmarks.planning"]
+    subprocess.run([*program, "--of", "both", *given, "--make"], check=True)
     for of in (*directories, "both")[: 3 if len(directories) == 2 else 1]:
         with TemporaryDirectory() as cache:
             for known in ("nothing", "the cache"):
                 print(f"{of}, from {known}:", flush=True)
-                command = [sys.executable, "-m", "benchmarks.planning", "--of", of, *given]
-                subprocess.run(command, check=True, env={**os.environ, "ESTERO_CACHE": cache})
+                environment = {**os.environ, "ESTERO_CACHE": cache}
+                subprocess.run([*program, "--of", of, *given], check=True, env=environment)
 
 
-def _time(directories: Mapping[str, Path]) -> None:
+def _make(directories: Mapping[str, Path], place: Path) -> None:
+    """Writes the events of each collection, as Arrow."""
+    from pyarrow import feather
+
+    import estero
+
+    for name, directory in directories.items():
+        rules = estero.rules(directory)
+        events = _of_sigma(rules) if name == "sigma" else _of_elastic(rules)
+        feather.write_feather(events, str(place / f"{name}.arrow"), compression="uncompressed")
+
+
+def _time(directories: Mapping[str, Path], place: Path) -> None:
     import estero  # as a part of what is timed
 
     read = {name: estero.rules(directory) for name, directory in directories.items()}
@@ -61,9 +87,11 @@ def _time(directories: Mapping[str, Path]) -> None:
         f"{len(rules):,} rules of {name} and {len(rules.refused):,} refused" for name, rules in read.items()
     ]
     _say(f"{', '.join(numbers)}, read", time.process_time(), _BEGUN)
+    from pyarrow import feather
+
     for name, rules in read.items():
-        events, layout = _of_sigma(rules) if name == "sigma" else _of_elastic(rules)
-        _timed(f"those of {name} planned", partial(rules.run, events, **layout))
+        events = feather.read_table(place / f"{name}.arrow")
+        _timed(f"those of {name} planned", partial(rules.run, events, time=TIMES[name]))
 
 
 def _timed(said: str, question: Callable[[], T]) -> T:
@@ -77,7 +105,7 @@ def _say(said: str, cpu: float, begun: float) -> None:
     print(f"  {said}: {cpu:.2f} s ({time.perf_counter() - begun:.2f} s)", flush=True)
 
 
-def _of_sigma(rules: Any) -> tuple[Any, dict[str, Any]]:
+def _of_sigma(rules: Any) -> Any:
     """One event with the fields that rules in Sigma name; of names that differ in case only there is one."""
     import pyarrow as pa
 
@@ -89,7 +117,7 @@ def _of_sigma(rules: Any) -> tuple[Any, dict[str, Any]]:
                 names.setdefault(field.lower(), field)
     named = [name for lower, name in names.items() if lower not in ("eventid", "utctime")]
     columns = {"UtcTime": pa.array([0], pa.timestamp("us")), "EventID": pa.array([1])}
-    return pa.table({**columns, **{name: pa.array(["x"]) for name in named}}), {"time": "UtcTime"}
+    return pa.table({**columns, **{name: pa.array(["x"]) for name in named}})
 
 
 def _fields(condition: Any) -> Iterator[str]:
@@ -103,13 +131,13 @@ def _fields(condition: Any) -> Iterator[str]:
             yield getattr(condition, name)
 
 
-def _of_elastic(rules: Any) -> tuple[Any, dict[str, Any]]:
+def _of_elastic(rules: Any) -> Any:
     """A thousand events as `eql_rules` makes them, with the fields that they lack as NULL."""
-    from benchmarks.eql_rules import LAYOUT, elastic, with_missing, with_nothing
+    from benchmarks.eql_rules import elastic, with_missing, with_nothing
     from benchmarks.sysmon_events import batches
 
     few = elastic(next(batches(1_000, 100)))
-    return with_nothing(few, with_missing(rules, few)), LAYOUT
+    return with_nothing(few, with_missing(rules, few))
 
 
 if __name__ == "__main__":

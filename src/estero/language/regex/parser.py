@@ -94,8 +94,16 @@ class _Reader:
         return Choice(branches)
 
     def _branch(self, tree: Any, times: int, depth: int) -> Part:
-        parts = tuple(self._piece(piece, times, depth) for piece in tree.children)
-        return parts[0] if len(parts) == 1 else Row(parts)
+        parts: list[Part] = []
+        for piece in tree.children:
+            if piece.data == "letters":
+                parts += [self._character(ord(letter)) for letter in piece.children[0]]
+            else:
+                parts.append(self._piece(piece, times, depth))
+        return parts[0] if len(parts) == 1 else Row(tuple(parts))
+
+    def _character(self, point: int) -> Characters:
+        return Characters(folded(((point, point),)) if self.fold else ((point, point),))
 
     def _piece(self, tree: Any, times: int, depth: int) -> Part:
         match str(tree.data):
@@ -113,9 +121,7 @@ class _Reader:
             case "shorthand":
                 return Characters(_shorthand(tree))
             case "literal":
-                point = self._point(tree)
-                ranges: Ranges = ((point, point),)
-                return Characters(folded(ranges) if self.fold else ranges)
+                return self._character(self._point(tree))
             case _:
                 opening, *items = tree.children
                 ranges = united(span for item in items for span in self._item(item))
