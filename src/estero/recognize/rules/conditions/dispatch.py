@@ -49,7 +49,7 @@ class HeldRows(Protocol):
         """Whether the condition at each place may hold for some row."""
 
     def by_row(self, places: tuple[int, ...]) -> HeldConditions:
-        """The conditions at some places by row, numbered in the order of places; worked out once."""
+        """The conditions at some places by row, numbered in the order of places; computed once."""
 
 
 class Dispatcher:
@@ -131,7 +131,7 @@ class Dispatcher:
 
 
 class _Asking(NamedTuple):
-    """A condition by its place among those that ask a column, its number, and the types of its events."""
+    """A condition: its place among those on a column, its number, and the types of its events."""
 
     place: int
     number: int
@@ -212,11 +212,11 @@ class _Held(HeldRows):
     def by_row(self, places: tuple[int, ...]) -> HeldConditions:
         by_row = self._by_row.get(places)
         if by_row is None:
-            by_row = self._by_row[places] = self._worked_out(places)
+            by_row = self._by_row[places] = self._computed(places)
         return by_row
 
-    def _worked_out(self, places: tuple[int, ...]) -> HeldConditions:
-        """See `by_row`: those that ask only for values of one column need no rows of their own."""
+    def _computed(self, places: tuple[int, ...]) -> HeldConditions:
+        """See `by_row`; conditions that only compare one column with constants need no rows of their own."""
         asking: dict[tuple[int, int], list[_Asking]] = {}
         numbers = np.flatnonzero(self._may_hold[list(places)]).tolist()
         for number in numbers:

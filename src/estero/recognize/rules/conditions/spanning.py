@@ -1,4 +1,4 @@
-"""The events that can be in a complex event of some rule, where a whole stream is asked for answers alone."""
+"""The events that can be in a complex event of a rule, for runs that read a whole stream for its answers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from estero.recognize.rules.conditions.dispatch import HeldRows
 
 
 class SpanningEvents:
-    """The events that matter to the rules of a group, whose plans are like `plan`, batch after batch.
+    """The events that matter to the rules of a group, batch by batch.
 
-    `conditions` are those of the rules; there are places for as many `rules`.
+    - `plan`: the plan of one of the rules, which differ only in their conditions.
+    - `conditions`: the conditions of each rule.
+    - `rules`: the number of rules.
     """
 
     def __init__(self, plan: Plan, conditions: Sequence[RuleConditions], rules: int) -> None:
@@ -35,16 +37,16 @@ class SpanningEvents:
         self._pairs = SpannedPairs(asking, rules, _steps_of(plan), window)
 
     def prepare(self, held: HeldRows) -> None:
-        """Works out what all threads ask of a batch."""
+        """Computes what all threads need of a batch."""
         held.by_row(self._places)
 
     def of(self, held: HeldRows, stamps: NDArray[np.int64]) -> Iterator[Pairs]:
-        """The pairs of an event that matters and its rule; events have these stamps."""
+        """The pairs of an event and a rule to which it matters; `stamps` are positions or times of events."""
         yield from self._pairs.of(held.by_row(self._places), stamps)
 
 
 def _steps_of(plan: Plan) -> Steps:
-    """The transitions that complex events of a plan consist of; none if other events matter, too."""
+    """The transitions on the events of a complex event; none if other events matter as well."""
     if (
         not isinstance(plan, AutomatonPlan)
         or plan.window is None
@@ -81,7 +83,7 @@ def _ranks(automaton: CEA) -> Callable[[Transition], int]:
             before[move.target].add(move.source)
     try:
         order = list(TopologicalSorter(before).static_order())
-    except CycleError:  # too many runs are thought to go on then, and no event is left out that matters
+    except CycleError:  # then too many runs count as going on, so that no event that matters is left out
         order = list(range(automaton.states))
     rank = {state: -place for place, state in enumerate(order)}
     return lambda move: rank[move.source]
