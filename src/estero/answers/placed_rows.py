@@ -40,7 +40,7 @@ class PlacedRows:
 
     @classmethod
     def of(cls, reporter: Reporter) -> PlacedRows:
-        """The rows of the complex events of which a reporter makes tables."""
+        """The rows that show the same complex events as the tables of a reporter."""
         lookups = [reporter.label_lookup(place) for place in range(len(reporter.shown))]
         distinct = {lookup.tobytes(): lookup for lookup in lookups}
         places = {known: place for place, known in enumerate(distinct)}
@@ -94,7 +94,7 @@ class PlacedRows:
     def _few_positions(
         self, matches: Matches, taking: EventColumns, first: int, kind: pa.MapType
     ) -> pa.Array:
-        """The same for a few events, one by one: each call of Arrow or of a kernel takes longer."""
+        """The same for a few events, one by one, which takes less time than calls of Arrow or of a kernel."""
         (placed,) = taking.taken((POSITION,), matches.event - first)
         has, positions = self.lookup[:, matches.marks].tolist(), placed.to_pylist()
         bounds, chosen, ends = matches.offsets.tolist(), array("q"), array("i", [0])

@@ -68,7 +68,7 @@ def numbers_in(array: pa.Array) -> NDArray[Any]:
 
 
 def as_key(values: pa.Array | pa.ChunkedArray) -> Any:
-    """The values, of which equal ones have the same bits: -0.0 as 0.0, and every NaN as one.
+    """The values with the same bits for equal ones: -0.0 becomes 0.0, and every NaN the same NaN.
 
     >>> as_key(pa.array([-0.0, 0.5])).to_pylist()
     [0.0, 0.5]

@@ -55,7 +55,7 @@ _TOGETHER: Final = 1 << 19
 _SAMPLE: Final = 1 << 12
 """The number of rows by which columns are ordered."""
 _OFTEN: Final = 8
-"""Rows pass often if the most selective column passes one of so many: dictionaries are looked up together."""
+"""If the most selective column passes one of this many rows, dictionaries are looked up together."""
 
 
 class Screen:

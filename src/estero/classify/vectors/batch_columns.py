@@ -152,7 +152,7 @@ def with_nulls(numbers: NDArray[Any], known: Mask | None) -> pa.Array:
 
 
 def is_odd_number(kind: pa.DataType) -> bool:
-    """Whether a type has numbers of which DuckDB has no 64-bit form."""
+    """Whether a type has numbers that DuckDB cannot hold in 64 bits."""
     return _most(value_type(kind)) is not None
 
 

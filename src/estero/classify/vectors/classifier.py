@@ -55,12 +55,12 @@ _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 _NUMBERS: Final = _ITSELF | {Kind.FLOAT}
 _ALWAYS: Final = Constant(holds=True)
 _RARE: Final = 32
-"""What holds in fewer rows than one of so many is noted row by row: 0.1 to 0.4 ns a row, and 0.8 in all rows.
+"""A condition that holds in less than one of this many rows is noted row by row: 0.1 to 0.4 ns a row, not 0.8.
 
 At one of 20 both take as long.
 """
 _FEW: Final = 3
-"""If what all conditions have in common holds in fewer rows than one of so many, the rest is tested there."""
+"""If what all conditions share holds in less than one of this many rows, the rest is tested only there."""
 
 Halves = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 RowKeys = Callable[[pa.RecordBatch], pa.RecordBatch]

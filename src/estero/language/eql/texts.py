@@ -57,6 +57,6 @@ def category_text(category: str | None) -> str:
 
 
 def span_text(nanoseconds: int) -> str:
-    """A time span in the largest unit of which it is a multiple."""
+    """A time span in the largest unit that divides it."""
     unit = next(unit for unit, length in UNITS.items() if nanoseconds % length == 0)
     return f"{nanoseconds // UNITS[unit]}{unit}"
