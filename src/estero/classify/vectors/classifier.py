@@ -55,7 +55,7 @@ _ITSELF: Final = frozenset({Kind.INT, Kind.BOOL, Kind.TIMESTAMP})
 _NUMBERS: Final = _ITSELF | {Kind.FLOAT}
 _ALWAYS: Final = Constant(holds=True)
 _RARE: Final = 32
-"""A condition that holds in less than one of this many rows is noted row by row: 0.1 to 0.4 ns a row, not 0.8.
+"""A condition that holds in less than one of this many rows is noted by row: 0.1 to 0.4 ns a row, not 0.8.
 
 At one of 20 both take as long.
 """
