@@ -71,7 +71,7 @@ class Decoder:
     def _one_by_one(
         self, given: Sequence[bytes], first: int, place_of: Callable[[int], str]
     ) -> tuple[list[pa.Array], list[DeadLetter]]:
-        """The columns of texts, the first of which is event number `first`, and the dead letters."""
+        """The columns of texts, numbered from event `first` on, and the dead letters."""
         rows, texts, places, reasons = objects(given)
         dead = [DeadLetter(place_of(first + place), why, given[place]) for place, why in reasons.items()]
         try:

@@ -11,7 +11,7 @@ from estero.errors import DataError
 
 _A_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _SELDOM: Final = 1.0
-"""The seconds between two checks, each of which may close windows of all rules."""
+"""The seconds between two checks, which may close windows of all rules."""
 
 
 def ticks_a_second(time: pa.DataType | None, unit: str | None) -> int:

@@ -1,4 +1,4 @@
-"""Files in a directory, each of which appears complete, with the number of its last batch in its name."""
+"""Files in a directory; a file appears complete, with the number of its last batch in its name."""
 
 from __future__ import annotations
 

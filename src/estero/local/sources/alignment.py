@@ -48,7 +48,7 @@ class Alignment(Generic[Message]):
         return [self._waiting[name].popleft()[1] for name in names]
 
     def crowded(self, most: int) -> set[Partition]:
-        """The partitions of which at least `most` messages wait."""
+        """The partitions with at least `most` waiting messages."""
         return {name for name, waiting in self._waiting.items() if len(waiting) >= most}
 
     def __len__(self) -> int:

@@ -174,7 +174,7 @@ class KafkaTopics(Source):
         return ends
 
     def _pause(self) -> None:
-        """Pauses the partitions of which many messages wait, and resumes the others."""
+        """Pauses the partitions with many waiting messages, and resumes the others."""
         from confluent_kafka import TopicPartition
 
         crowded = self._aligned.crowded(_CROWD)
