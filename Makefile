@@ -86,7 +86,7 @@ lint: $(LOCKED)  ## style, formatting and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell --dictionary - --dictionary docs/words.txt $(PROSE)
-	$(BIN)/proselint check --config docs/proselint.json $(filter %.md,$(PROSE)) docs/*.md tests/README.md benchmarks/README.md
+	$(BIN)/proselint check --config docs/proselint.json $(filter %.md,$(PROSE)) docs/*.md tests/README.md benchmarks/README.md benchmarks/RULES.md
 
 types: $(LOCKED) ## static types, strictly
 	$(BIN)/mypy
