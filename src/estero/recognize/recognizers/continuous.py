@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -52,18 +54,13 @@ class ContinuousRecognizer(StreamRecognizer):
     ) -> None:
         self._decides_by_time = plan.decides_later or bool(plan.deadlines)
         super().__init__(plan, Intake(layout, source, plan.classification, strict=self._decides_by_time))
-        self._recognition = self._opened(self._taken_up(state))
-        self._ranges = PushedRanges.of(plan, self._opened, threads)
+        # No method: by a reference to this recognizer, its arrays would wait for the garbage collector.
+        opened = partial(_opened, plan, self._intake.schema, self._intake.time_type)
+        self._recognition = opened(self._taken_up(state))
+        self._ranges = PushedRanges.of(plan, opened, threads)
         self._sets: ReadSets = []
         # Its turn never passes: an empty answer stays empty when the recognizer continues.
         self._nothing = Answer(PushedRun(self._recognition.reader, (), Turn(), 0))
-
-    def _opened(self, state: bytes | None = None) -> Recognition:
-        """A recognition whose compact sets stay readable until the next push."""
-        schema, time = self._intake.schema, self._intake.time_type
-        recognition = Recognition(self._plan, schema, time=time, endless=True, state=state)
-        recognition.recognizer.holding = True
-        return recognition
 
     @property
     def schema(self) -> pa.Schema:
@@ -119,3 +116,10 @@ class ContinuousRecognizer(StreamRecognizer):
         if answer is self._nothing or not self._sets:
             return False
         return bool(answer) if self._plan.sieved else True
+
+
+def _opened(plan: Plan, schema: pa.Schema, time: Any | None, state: bytes | None = None) -> Recognition:
+    """A recognition whose compact sets stay readable until the next push."""
+    recognition = Recognition(plan, schema, time=time, endless=True, state=state)
+    recognition.recognizer.holding = True
+    return recognition

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -279,7 +281,8 @@ class RuleReading:
 
     def _opened(self) -> Intake:
         intake = Intake(self._layout, self._source, self._asked, strict=self._strict, eras=True)
-        intake.ask = self._asked_if_wanted
+        # The intake is a part of this: a reference that counts would leave both to the garbage collector.
+        intake.ask = partial(RuleReading._asked_if_wanted, weakref.proxy(self))
         return intake
 
     def _asked_if_wanted(self, events: pa.RecordBatch) -> AskedLayers | None:
