@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from estero.answers.report import (
+from estero.answers.answer_schema import (
     COMPLETE,
     DECIDED_KEY,
     EXPIRED_TIME,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import estero
-from estero.cli.options import Format, Stream
+from estero.cli.inputs import Stream
+from estero.cli.options import Format
 from estero.cli.outputs import format_of
 from estero.errors import QueryError, legible
 from estero.queries.rules.rule_files import language_of
@@ -134,8 +135,8 @@ def _show_counts(rules: RuleSet, numbers: Mapping[str, int], metadata: Sequence[
 
     shown = dict(numbers)
     if len(numbers) > ROWS_OF_A_TABLE:
-        some = [(name, number) for name, number in numbers.items() if number]
-        shown = dict(sorted(some, key=lambda one: -one[1]))
+        with_answers = [(name, number) for name, number in numbers.items() if number]
+        shown = dict(sorted(with_answers, key=lambda one: -one[1]))
     said = rules.metadata
     rows = [
         [legible(name), *(legible(said.get(name, {}).get(word, "")) for word in metadata), f"{number:,}"]

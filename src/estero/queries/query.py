@@ -224,14 +224,14 @@ class Query:
         for note in self.statement.notes_on(source.schema):
             warn(note)
         source.run_relations()
-        told = None if progress is None else Progress(progress)
+        reported_progress = None if progress is None else Progress(progress)
         known = None
         if until is not None:
             from estero.recognize.source_run import time_type
             from estero.recognize.until import known_until
 
             known = known_until(until, plan, time_type(source), partials=True)
-        run = InProcessRun(plan, source, until=known, progress=told, threads=workers)
+        run = InProcessRun(plan, source, until=known, progress=reported_progress, threads=workers)
         if not partials:
             answer = self.statement.taken(Answer(run))
             return answer if size is None else answer.limit(size)
@@ -562,7 +562,7 @@ def _other_names(
     keys: tuple[str, ...], labels: tuple[str, ...], timed: bool, suppressed: bool, waits: bool
 ) -> tuple[str, ...]:
     """What there is to say of the names of columns; thousands of rules have the same ones."""
-    from estero.answers.report import column_names
+    from estero.answers.answer_schema import column_names
 
     columns = column_names(keys, labels, timed=timed, suppressed=suppressed, waits=waits)
     said = []
@@ -575,8 +575,10 @@ def _other_names(
 
 def _without_events(name: str, known: Sequence[str], column: str | None) -> str:
     """The warning of a type without events; `column` is that of types, if no type of the query has any."""
-    there = f"there are no events of type {name}, only of {some(known, word='and')}"
+    message = f"there are no events of type {name}, only of {some(known, word='and')}"
     near = suggestion(name, known)
     if near:
-        return f"{there}: {near}"
-    return there if column is None else f"{there}: does {column} say the types, as type={column!r} has it?"
+        return f"{message}: {near}"
+    return (
+        message if column is None else f"{message}: does {column} say the types, as type={column!r} has it?"
+    )
