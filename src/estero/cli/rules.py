@@ -80,7 +80,8 @@ def check_rules(path: Path, stream: Stream | None) -> None:
     """Prints the errors in the rules of a directory, one per line, as ``file:line:column: message``."""
     from estero.cli.terminal import say, working
     from estero.queries.query import opened
-    from estero.queries.rules.rule_set import read_files, warn_of_notes
+    from estero.queries.rules.read_rules import read_files
+    from estero.queries.rules.rule_set import warn_of_notes
 
     with working(f"reading {path}"):
         rules, errors = read_files(path)
