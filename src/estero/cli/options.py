@@ -1,4 +1,4 @@
-"""The options of the command line, and the meaning of those about events together."""
+"""The options of the command line, as commands declare and help lists them."""
 
 from __future__ import annotations
 
