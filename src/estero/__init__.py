@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from estero.queries.match_recognize_query import from_match_recognize
     from estero.queries.predicates import predicate
     from estero.queries.query import Query
-    from estero.queries.rules.rule_set import RuleSet, rules
+    from estero.queries.rules.read_rules import rules
+    from estero.queries.rules.rule_set import RuleSet
     from estero.queries.rules.rule_table import RuleTable, rule_table
     from estero.queries.selected import select
     from estero.queries.sigma import sigma
@@ -156,7 +157,7 @@ _HOMES = {
     "query": "estero.queries.texts",
     "restore": "estero.queries.texts",
     "rule_table": "estero.queries.rules.rule_table",
-    "rules": "estero.queries.rules.rule_set",
+    "rules": "estero.queries.rules.read_rules",
     "scan": "estero.events.scan",
     "select": "estero.queries.selected",
     "sigma": "estero.queries.sigma",

@@ -17,7 +17,7 @@ import pytest
 
 import estero
 from estero.answers.answer import Answer
-from estero.answers.report import answer_schema
+from estero.answers.answer_schema import answer_schema
 from estero.engine.walk.share import Share
 from estero.language.tree.selection import Shown
 from notebooks import shown_by

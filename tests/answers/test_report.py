@@ -11,14 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 import estero
+from estero.answers.answer_schema import answer_schema, label_of, positions_schema
 from estero.answers.event_store import EventStore
-from estero.answers.report import (
-    Reporter,
-    answer_schema,
-    label_of,
-    positions_schema,
-    with_positions,
-)
+from estero.answers.report import Reporter, with_positions
 from estero.engine.walk.matches import Matches
 from estero.language.tree.selection import Shown
 

@@ -14,7 +14,7 @@ from hypothesis import given
 
 import estero
 from estero.answers.answer import Answer
-from estero.answers.report import label_of
+from estero.answers.answer_schema import label_of
 from estero.errors import DataError
 from estero.language.tree.query import QueryTree
 from estero.reference.queries import Event

@@ -7,9 +7,9 @@ import pytest
 from estero.automata.cea import CEA, EventPredicate, Guard, Transition
 from estero.automata.compile.compile_pattern import compile_pattern
 from estero.automata.determinize import DEAD, LazyAutomaton
+from estero.automata.marking import has_contiguity
 from estero.language.syntax.parser import parse_pattern
 from estero.language.tree.marks import Marks, marks_of
-from estero.plan.automaton import has_contiguity
 
 
 def compiled(text: str) -> CEA:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from estero.answers.answer import Answer
-from estero.answers.report import label_of
+from estero.answers.answer_schema import label_of
 from estero.events.sources import Source, open_source
 from estero.language.check.ticks import in_ticks
 from estero.language.tree.query import QueryTree

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import estero
 from estero.answers.answer import Answer
-from estero.answers.report import label_of
+from estero.answers.answer_schema import label_of
 from estero.errors import QueryError
 from estero.language.tree.expressions import Aggregate, Attribute
 from estero.language.tree.levels import levels_of, prefix_query

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from estero.automata.marking import has_contiguity
 from estero.engine import recognizer
 from estero.engine.runs import cea_runs
 from estero.language.tree.distances import EventWindow
 from estero.language.tree.query import Consume, KeyBracket, QueryTree
-from estero.plan.automaton import AutomatonPlan, has_contiguity
+from estero.plan.automaton import AutomatonPlan
 from estero.recognize.in_process import InProcessRun
 from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import estero
 from automata.test_chain import CHAINS
 from estero.answers.answer import Answer
-from estero.answers.report import label_of
+from estero.answers.answer_schema import label_of
 from estero.answers.rows import RowsLayout
 from estero.engine.walk import blocks, circuits
 from estero.language.tree.conjunctive import ConjunctiveTree

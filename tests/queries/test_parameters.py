@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import estero
 from estero import call, event, param, select, var
-from estero.cli.options import with_values
+from estero.cli.inputs import with_values
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree import expressions as e
 from estero.language.tree.functions import SCALAR_FUNCTIONS

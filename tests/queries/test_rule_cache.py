@@ -23,8 +23,8 @@ from estero.language.sigma import tree as sigma
 from estero.language.tree.as_data import TreeData, TreeWriter
 from estero.queries.eql_statement import eql_statement
 from estero.queries.rules import eql_files, rule_cache
+from estero.queries.rules.read_rules import read_files
 from estero.queries.rules.rule_cache import VARIABLE, eql_trees, sigma_trees
-from estero.queries.rules.rule_set import read_files
 from queries.test_eql_files import SHELL
 from queries.test_sigma_files import EVENTS, rule
 from strategies.eql_conditions import queries

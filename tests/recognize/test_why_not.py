@@ -245,7 +245,7 @@ def test_questions_that_take_too_long_are_named_and_the_others_are_answered() ->
     run = answer._run
     assert isinstance(run, InProcessRun)
     layout = replace(run.source.layout, schema=run.plan.classification.schema)
-    said = WhyNotSearch(run, layout, 100, _slow_clock()).told()
+    said = WhyNotSearch(run, layout, 100, _slow_clock()).explanation()
     assert (said.found, said.came) == (0, number)
     assert said.unanswered == ("c.v * a.v < 0",)
     assert [each.condition for each in said.reasons] == ["c.v > 500"]

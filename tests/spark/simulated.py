@@ -18,7 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import StructType
 
-from estero.answers.report import answer_schema, schema_with_partials
+from estero.answers.answer_schema import answer_schema, schema_with_partials
 from estero.classify.column_names import KEYS, POSITION, RELEVANT, TIME, payload_name
 from estero.events.sources import open_source
 from estero.language.tree.schema import EventLayout

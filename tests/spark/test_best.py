@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import estero
 from estero.answers.answer import Answer
-from estero.answers.report import label_of
+from estero.answers.answer_schema import label_of
 from estero.classify.column_names import KEYS, is_working, payload_name
 from estero.errors import QueryError
 from estero.language.tree.query import QueryTree

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from estero.answers.report import (
+from estero.answers.answer_schema import (
     COMPLETE,
     DECIDED_KEY,
     EXPIRED_TIME,
@@ -30,13 +30,13 @@ class AnswerColumns:
     labels: Mapping[str, int]
     partition: Mapping[str, int]
     has_time: bool
-    suppressed: int | None = None
-    decided_time: int | None = None
-    steps: int | None = None
-    expired_time: int | None = None
-    complete: int | None = None
-    measures: Mapping[str, int] = field(default_factory=dict)
-    stages: tuple[int, ...] = ()
+    suppressed: int | None
+    decided_time: int | None
+    steps: int | None
+    expired_time: int | None
+    complete: int | None
+    measures: Mapping[str, int]
+    stages: tuple[int, ...]
 
     @staticmethod
     def of(schema: pa.Schema) -> AnswerColumns:

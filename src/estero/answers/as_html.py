@@ -10,7 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from estero.answers.answer_columns import AnswerColumns
-from estero.answers.report import label_of, positions_in
+from estero.answers.answer_schema import label_of
+from estero.answers.report import positions_in
 from estero.answers.shown_values import shown_rows, shown_values
 from estero.answers.small_timeline import Lane, SmallTimeline
 from estero.markup.colours import LabelColours

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from estero.answers.report import label_of
+from estero.answers.answer_schema import label_of
 from estero.language.tree.selection import END_TIME, START_TIME
 from estero.language.tree.whole import DURATION
 

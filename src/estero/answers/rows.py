@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from estero.answers.frames import Batches
-from estero.answers.in_memory import within
-from estero.answers.report import (
+from estero.answers.answer_schema import (
     DECIDED_KEY,
     LABEL_KEY,
     MATCH_KEY,
@@ -24,10 +22,13 @@ from estero.answers.report import (
     label_of,
     untaken,
 )
+from estero.answers.frames import Batches
+from estero.answers.in_memory import within
 from estero.answers.run import first_rows
 from estero.answers.shown_values import held_by_python
 from estero.answers.writers import write_answer
 from estero.arguments import checked
+from estero.classify.arrays import one_batch
 from estero.errors import legible
 
 MATCH: Final = "match"
@@ -137,8 +138,7 @@ class RowsLayout:
         rows = together.take(order).combine_chunks()
         matches = pc.add(rows[MATCH], first)
         columns = [matches, *rows.columns[1:]]
-        arrays = [column.combine_chunks() for column in pa.table(columns, schema=self.schema).columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return one_batch(pa.table(columns, schema=self.schema))
 
     def _of_label(self, batch: pa.RecordBatch, label: str, place: int) -> pa.Table:
         """The events under one label, with all columns of the rows."""

@@ -84,9 +84,9 @@ def words_of(asked: str | Sequence[str], metadata: Mapping[str, Mapping[str, str
     known = sorted({word for own in metadata.values() for word in own})
     for word in words:
         if word not in known:
-            there = (
+            existing = (
                 f"there is {some(known, most=12, word='and')}" if known else "nothing is said of these rules"
             )
             hint = suggestion(word, known)
-            raise ValueError(f"no rule has the metadata {word!r}: {f'{hint} ' if hint else ''}{there}")
+            raise ValueError(f"no rule has the metadata {word!r}: {f'{hint} ' if hint else ''}{existing}")
     return words

@@ -15,15 +15,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.csv
 
+from estero.answers.answer_schema import MATCH_KEY, label_of, measure_of, partial_of, positions_schema
 from estero.answers.output_file import forward_only, output_file
-from estero.answers.report import (
-    MATCH_KEY,
-    label_of,
-    measure_of,
-    partial_of,
-    positions_schema,
-    with_positions,
-)
+from estero.answers.report import with_positions
 from estero.answers.shown_values import json_values, shown_values
 from estero.arguments import shown
 from estero.errors import DataError
@@ -55,7 +49,7 @@ def write_answer(
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
     *,
-    format: str | None = None,
+    format: str | None,
     positions: bool = False,
 ) -> int:
     """Writes the batches of an answer to a path (`output_file`) or an open binary file; returns its rows.
@@ -152,17 +146,17 @@ def write_jsonl(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBa
     labels = {i: label for i, label in enumerate(map(label_of, schema)) if label is not None}
     placed = bool(labels) and not any(pa.types.is_struct(schema.field(i).type.value_type) for i in labels)
     others = [i for i in range(len(schema)) if i not in labels]
-    told = [i for i in others if i < 2 or not placed or _is_told_of_positions(schema.field(i))]
+    written = [i for i in others if i < 2 or not placed or _is_written_of_positions(schema.field(i))]
     flat = any(MATCH_KEY in (field.metadata or {}) for field in schema)
     for batch in batches:
         for values in zip(*map(json_values, batch.columns), strict=True):
-            line = {schema.names[i]: values[i] for i in told}
+            line = {schema.names[i]: values[i] for i in written}
             if not flat:
                 line["labels"] = {label: values[i] for i, label in labels.items()}
             file.write(json_bytes(line) + b"\n")
 
 
-def _is_told_of_positions(field: pa.Field) -> bool:
+def _is_written_of_positions(field: pa.Field) -> bool:
     """Whether lines with positions alone include a column: values of SELECT, and steps completed."""
     return measure_of(field) is not None or partial_of(field) is not None
 

@@ -5,26 +5,17 @@ A state then says how many events a run has marked so far, up to the largest num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from estero.automata.cea import CEA, Transition
 from estero.automata.exploration import explore, leaving
-from estero.automata.residual import Key, Residual
+from estero.automata.residual import Residual
 from estero.language.tree import expressions as e
 
 MOST_STATES: Final = 2_000
 """The most states that an automaton may get by counting."""
-
-_HOLDS: Final[dict[str, Callable[[int, int], bool]]] = {
-    "=": int.__eq__,
-    "!=": int.__ne__,
-    "<": int.__lt__,
-    "<=": int.__le__,
-    ">": int.__gt__,
-    ">=": int.__ge__,
-}
 
 
 class Counted(NamedTuple):
@@ -72,7 +63,7 @@ def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
 
     def after(pair: tuple[int, int]) -> list[tuple[Transition, tuple[int, int]]]:
         state, count = pair
-        counted = [(step, min(most + 1, count + _adds(step, key))) for step in steps[state]]
+        counted = [(step, min(most + 1, count + step.carries(key))) for step in steps[state]]
         return [
             (step, (step.target, number))
             for step, number in counted
@@ -95,10 +86,6 @@ def _counting(automaton: CEA, residual: Residual, most: int) -> CEA:
     )
 
 
-def _adds(transition: Transition, key: Key) -> int:
-    return int(transition.carries(key))
-
-
 def _is_count(node: e.Node) -> bool:
     return isinstance(node, e.Aggregate) and node.function == "count" and node.operand is None
 
@@ -112,7 +99,7 @@ def _holds(condition: object, count: int) -> bool:
         case e.Not(part):
             return not _holds(part, count)
         case e.Comparison(operator, left, right):
-            return _HOLDS[operator](_number(left, count), _number(right, count))
+            return bool(e.COMPARED[operator](_number(left, count), _number(right, count)))
         case e.Between(operand, low, high):
             return _number(low, count) <= _number(operand, count) <= _number(high, count)
         case _:

@@ -19,15 +19,6 @@ from estero.language.tree.whole import ENDS
 _NEVER_NEGATIVE: Final = frozenset({"abs", "length", "sqrt"})
 """Functions whose values are never negative."""
 
-_OPPOSITE: Final[dict[str, e.ComparisonOperator]] = {
-    "=": "!=",
-    "!=": "=",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-}
-
 
 class _Way(NamedTuple):
     """The directions in which a value may change as more events are marked; NULL may become anything."""
@@ -79,7 +70,7 @@ class _Growth:
                 parts = e.Comparison(">=", operand, low), e.Comparison("<=", operand, high)
                 return all(self.stays(part, true=true) for part in parts)
             case e.Comparison(operator, left, right):
-                return self._stays_so(operator if true else _OPPOSITE[operator], left, right)
+                return self._stays_so(operator if true else e.NEGATED[operator], left, right)
             case _:
                 return self._way(condition) == _CONSTANT
 

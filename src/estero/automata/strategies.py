@@ -144,11 +144,11 @@ class MaxAutomaton:
         marking: set[Rival] = set()
         unmarked: set[Rival] = {_UNBORN} & others
         for rival, more in {*others, (own, False)}:
-            there = self.automaton.row(rival, event_class)
-            marking.update((target, more) for _, target in there.edges)
-            unmarked.update((target, True) for _, target in there.edges)
-            if there.skip != DEAD:
-                unmarked.add((there.skip, more))
+            moves = self.automaton.row(rival, event_class)
+            marking.update((target, more) for _, target in moves.edges)
+            unmarked.update((target, True) for _, target in moves.edges)
+            if moves.skip != DEAD:
+                unmarked.add((moves.skip, more))
         skip = DEAD if row.skip == DEAD else self._reached(row.skip, unmarked)
         edges = [(marks, self._reached(target, marking)) for marks, target in row.edges]
         return Row(skip, tuple((marks, target) for marks, target in edges if target != DEAD))

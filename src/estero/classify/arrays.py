@@ -108,3 +108,15 @@ def empty_table(schema: pa.Schema) -> pa.Table:
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """A batch without rows."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array, which is not copied if it has one chunk."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks() if column.num_chunks else pa.nulls(0, column.type)
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """The rows of a table in one batch."""
+    return pa.RecordBatch.from_arrays(list(map(one_array, table.columns)), schema=table.schema)

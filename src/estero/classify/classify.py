@@ -99,8 +99,8 @@ class Clauses:
 
     def relevance_by_bits(self) -> str:
         """The condition on relevant events with bits as columns: half the work without pushdown."""
-        some = [] if self.classification.keep_all else [exp.paren(exp.or_(*_some(self._bits.words())))]
-        return self._dialect.text(exp.and_(*self._keys.known(), *some, exp.true()))
+        bits = [] if self.classification.keep_all else [exp.paren(exp.or_(*_some(self._bits.words())))]
+        return self._dialect.text(exp.and_(*self._keys.known(), *bits, exp.true()))
 
     def keyed(self) -> str:
         """The condition that the key is known."""

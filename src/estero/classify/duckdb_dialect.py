@@ -61,8 +61,8 @@ class DuckDB(Dialect):
         )
 
     def flat(self, whole: SQL, item: exp.Column) -> SQL:
-        there = exp.Lambda(this=is_not_null(item), expressions=[item.this.copy()], colon=True)
-        return call("flatten", call("list_filter", whole, there))
+        not_null = exp.Lambda(this=is_not_null(item), expressions=[item.this.copy()], colon=True)
+        return call("flatten", call("list_filter", whole, not_null))
 
     def any_element(self, whole: SQL, item: exp.Column, condition: SQL) -> SQL:
         test = exp.Lambda(this=condition, expressions=[item.this.copy()], colon=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from estero.classify.columns import ColumnType, canonical
-from estero.classify.struct_types import split_fields
 from estero.language.tree.schema import Kind
 
 _STRUCT = "STRUCT("
+_PIECE: Final = re.compile(r"""[^"'(),]+|"(?:[^"]|"")*"|'(?:[^']|'')*'|[(),]""")
+"""Brackets, commas, and text without them: names and strings in quotes, or other text."""
 _SORTED = frozenset({"BLOB", "TIME", "TIME_NS", "INTERVAL"})
 """Types unknown to expressions that still have an order."""
 _SHORTER = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -55,3 +57,33 @@ def duckdb_column(engine_type: str) -> ColumnType:
 def has_order(engine_type: str, column: ColumnType) -> bool:
     """Whether the order of values of this type is the same on every engine, so that it can break ties."""
     return column.kind is not Kind.OPAQUE or engine_type in _SORTED
+
+
+def split_fields(text: str) -> list[tuple[str, str]]:
+    """The names and types in ``name type, …``, as DuckDB describes what is inside of ``STRUCT(…)``.
+
+    >>> split_fields('pid INTEGER, "a, b" DECIMAL(10,2), args STRUCT(a VARCHAR)[]')
+    [('pid', 'INTEGER'), ('a, b', 'DECIMAL(10,2)'), ('args', 'STRUCT(a VARCHAR)[]')]
+    """
+    return [_name_and_type(part.strip()) for part in _parts(text)]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text between commas that are in no brackets."""
+    depth, part = 0, ""
+    for piece in _PIECE.findall(text):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "," and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += piece
+    yield part
+
+
+def _name_and_type(part: str) -> tuple[str, str]:
+    quoted = re.match(r'"((?:[^"]|"")*)"\s+', part)
+    if quoted is not None:
+        return quoted[1].replace('""', '"'), part[quoted.end() :]
+    name, _, kind = part.partition(" ")
+    return name, kind

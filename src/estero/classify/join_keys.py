@@ -35,7 +35,7 @@ NULL_HALVES: Final = _NULLS[0]
 
 
 def join_keys(
-    columns: Sequence[KeyColumn], classified: pa.RecordBatch, partition: Bits | None = None
+    columns: Sequence[KeyColumn], classified: pa.RecordBatch, partition: Bits | None
 ) -> tuple[Bits, Known]:
     """Keys uint64[n, K, 2] and known bool[n, K]: key column k of event i, NULL unless it is known.
 
@@ -44,7 +44,7 @@ def join_keys(
     >>> from estero.plan.keys import KeyColumn, KeyPart
     >>> batch = pa.record_batch({"__value0": [1, None], "__value1": [1.0, 2.5]})
     >>> plain = [KeyColumn((KeyPart(((number,),)),), exact=True) for number in (0, 1)]
-    >>> keys, known = join_keys(plain, batch)
+    >>> keys, known = join_keys(plain, batch, None)
     >>> keys[0].tolist(), known.tolist()
     ([[1, 0], [1, 0]], [[True, True], [False, True]])
     """

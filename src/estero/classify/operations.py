@@ -25,15 +25,6 @@ UNKNOWN = cast(exp.Null(), "BOOLEAN")
 
 _NANOSECONDS: Mapping[Tick, int] = {"us": 1000, "ns": 1}
 
-_MIRRORED: Mapping[e.ComparisonOperator, e.ComparisonOperator] = {
-    "=": "=",
-    "!=": "!=",
-    "<": ">",
-    "<=": ">=",
-    ">": "<",
-    ">=": "<=",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Typed:
@@ -92,7 +83,7 @@ class Operations:
         if kinds == (Kind.INT, Kind.FLOAT):
             return self._compare_exactly(operator, left, right)
         if kinds == (Kind.FLOAT, Kind.INT):
-            return self._compare_exactly(_MIRRORED[operator], right, left)
+            return self._compare_exactly(e.MIRRORED[operator], right, left)
         if kinds == (Kind.DURATION, Kind.DURATION):
             tick = finest(left, right)
             return compared(operator, self.ticks(left, tick), self.ticks(right, tick))
@@ -131,7 +122,7 @@ class Operations:
         if isinstance(right.literal, int | float):
             return self._compare_with_decimal(operator, left, Fraction(repr(right.literal)))
         if isinstance(left.literal, int | float):
-            return self._compare_with_decimal(_MIRRORED[operator], right, Fraction(repr(left.literal)))
+            return self._compare_with_decimal(e.MIRRORED[operator], right, Fraction(repr(left.literal)))
         return compared(operator, left.sql, right.sql)
 
     def _compare_with_decimal(self, operator: e.ComparisonOperator, value: Typed, constant: Fraction) -> SQL:

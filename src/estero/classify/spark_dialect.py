@@ -231,8 +231,8 @@ class Spark(Dialect):
         at_end = exp.Add(this=call("length", value.copy()), expression=number(1))
         is_empty = compared("=", part, text(""))
         is_absent = exp.Not(this=call("contains", value.copy(), part.copy()))
-        there = either(is_absent, number(0), exp.Add(this=begin, expression=number(1)))
-        return cast(either(is_empty, at_end, there), "BIGINT")
+        position = either(is_absent, number(0), exp.Add(this=begin, expression=number(1)))
+        return cast(either(is_empty, at_end, position), "BIGINT")
 
     def number_of(self, digits: SQL, base: int) -> SQL:
         letter, so_far = exp.column("digit"), exp.column("so_far")

@@ -26,12 +26,8 @@ from estero.cli.ending import (
     was_asked_to_end,
     write_out,
 )
-from estero.cli.options import (
-    LOCAL,
-    PICTURES,
+from estero.cli.inputs import (
     Engine,
-    Format,
-    RowsOf,
     Stream,
     as_called,
     engine_of,
@@ -40,9 +36,9 @@ from estero.cli.options import (
     refuse,
     text_in,
     values_in,
-    with_event_options,
     with_values,
 )
+from estero.cli.options import LOCAL, PICTURES, Format, RowsOf, with_event_options
 from estero.cli.outputs import format_of
 from estero.cli.rules import FOR_ONE_QUERY, check_rules, is_rules, rules_in, run_rules
 from estero.cli.statement import statement, with_statement_options

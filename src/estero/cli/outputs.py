@@ -39,7 +39,7 @@ def format_of(out: Path | None, named: Format | None, read: Iterable[str]) -> Fo
 
 
 def _is_read(out: Path, path: str) -> bool:
-    """Whether a file is among those of a path; what is wrong with the path is said by who reads it."""
+    """Whether a file is among those of a path; a wrong path is reported where it is read."""
     from estero.errors import DataError
     from estero.events.files.paths import files_of
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import estero
-from estero.cli.options import Format, Stream
+from estero.cli.inputs import Stream
+from estero.cli.options import Format
 from estero.cli.outputs import format_of
 from estero.errors import QueryError, legible
 from estero.queries.rules.rule_files import language_of
@@ -79,7 +80,8 @@ def check_rules(path: Path, stream: Stream | None) -> None:
     """Prints the errors in the rules of a directory, one per line, as ``file:line:column: message``."""
     from estero.cli.terminal import say, working
     from estero.queries.query import opened
-    from estero.queries.rules.rule_set import read_files, warn_of_notes
+    from estero.queries.rules.read_rules import read_files
+    from estero.queries.rules.rule_set import warn_of_notes
 
     with working(f"reading {path}"):
         rules, errors = read_files(path)
@@ -134,8 +136,8 @@ def _show_counts(rules: RuleSet, numbers: Mapping[str, int], metadata: Sequence[
 
     shown = dict(numbers)
     if len(numbers) > ROWS_OF_A_TABLE:
-        some = [(name, number) for name, number in numbers.items() if number]
-        shown = dict(sorted(some, key=lambda one: -one[1]))
+        with_answers = [(name, number) for name, number in numbers.items() if number]
+        shown = dict(sorted(with_answers, key=lambda one: -one[1]))
     said = rules.metadata
     rows = [
         [legible(name), *(legible(said.get(name, {}).get(word, "")) for word in metadata), f"{number:,}"]

@@ -12,7 +12,8 @@ import click
 
 from estero.cli import options
 from estero.cli.completion import file_names
-from estero.cli.options import Argument, Format, decorated, existing_or_not, option, text_in
+from estero.cli.inputs import text_in
+from estero.cli.options import Argument, Format, decorated, existing_or_not, option
 from estero.cli.outputs import format_of
 
 if TYPE_CHECKING:

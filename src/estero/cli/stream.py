@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from estero.cli.completion import file_names
+from estero.cli.inputs import load_predicates, query_in, refuse
 from estero.cli.options import (
     LOCAL,
     RowsOf,
@@ -25,7 +26,6 @@ from estero.cli.options import (
     events_time_unit,
     events_type,
     existing_or_not,
-    load_predicates,
     metadata,
     one_of,
     option,
@@ -33,8 +33,6 @@ from estero.cli.options import (
     partials,
     predicates,
     query_file,
-    query_in,
-    refuse,
     rows,
 )
 from estero.cli.stream_local import LOCAL_OPTIONS, stream_locally
@@ -228,8 +226,8 @@ def stream(
     from estero.cli.terminal import working
     from estero.spark import read_stream, sink_address, stream_session, write_stream
 
-    with ExitStack() as things:
-        place = checkpoint or Path(things.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
+    with ExitStack() as resources:
+        place = checkpoint or Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="estero-")))
         note = _note_of(parsed, source, sink, rows, partials=partials)
         check_note(place, note)
         with working("starting Spark"):
@@ -241,7 +239,7 @@ def stream(
             shown["answer_ids"] = not by_event and sink_address(sink).scheme == "kafka"
             matches = _recognized(events, parsed, lateness, {**layout, **shown, "partials": partials})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
-        things.callback(running.stop)
+        resources.callback(running.stop)
         write_note(place, note)
         _watch(running, shown=not (sink == "console" and sys.stdout.isatty()))
 

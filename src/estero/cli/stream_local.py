@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from estero.cli.completion import file_names
-from estero.cli.options import existing_or_not, option, query_in, values_in
+from estero.cli.inputs import query_in, values_in
+from estero.cli.options import existing_or_not, option
 from estero.cli.rules import is_rules, rules_in
 from estero.cli.stream_usage import asked_to_stop, check_usage, meant
 from estero.errors import DataError
@@ -123,7 +124,7 @@ def stream_locally(
     served = None if serve is None else _server(serve)
     check_usage(sink, checkpoint, layout["time"])
     rules, params = _asked(query, param)
-    with ExitStack() as things, _as_data_errors():
+    with ExitStack() as resources, _as_data_errors():
         stream = live(
             rules,
             source,
@@ -142,14 +143,14 @@ def stream_locally(
             params=params,
             metadata=tuple(metadata),
         )
-        things.enter_context(stream)
-        asked = things.enter_context(asked_to_stop(stream.stop))
+        resources.enter_context(stream)
+        asked = resources.enter_context(asked_to_stop(stream.stop))
         if served is not None:
             from estero.local.serving import serving
 
-            things.enter_context(serving(stream, *served))
+            resources.enter_context(serving(stream, *served))
         stream.step()  # compiles the rules, if the columns are known
-        things.enter_context(_seldom_collected())
+        resources.enter_context(_seldom_collected())
         stream.run(until_caught_up=once)
     if asked:
         raise click.exceptions.Exit(128 + asked[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,14 +12,8 @@ import click
 
 from estero.cli import options
 from estero.cli.completion import file_names
-from estero.cli.options import (
-    Stream,
-    events_argument,
-    existing_or_not,
-    option,
-    text_in,
-    with_event_options,
-)
+from estero.cli.inputs import Stream, as_called, text_in
+from estero.cli.options import events_argument, existing_or_not, option, with_event_options
 
 HOST: Final = "127.0.0.1"
 _GIGABYTE: Final = 1 << 30
@@ -90,7 +85,9 @@ def studio(
     )
     listening = _listening(port)
     folder = Folder((path.parent if path is not None else Path()).resolve())
-    serve_page(opening, listening, folder, memory=int(memory * _GIGABYTE), browser=not no_browser, say=_say)
+    most = int(memory * _GIGABYTE)
+    say = partial(print, flush=True)
+    serve_page(opening, listening, folder, memory=most, browser=not no_browser, say=say)
 
 
 def with_studio_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -98,13 +95,9 @@ def with_studio_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_event_options(options.decorated(command, (*_OPTIONS, options.debug)), events_argument)
 
 
-def _say(address: str) -> None:
-    print(address, flush=True)
-
-
 def _called(stream: Stream) -> str:
     paths = [stream.path] if isinstance(stream.path, str) else stream.path
-    first = options.as_called(paths[0])
+    first = as_called(paths[0])
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
 

@@ -124,13 +124,13 @@ class _Line:
         sys.stderr.flush()
 
 
-def _line_about(what: str, *, bar: Callable[[], str] = str, told: Callable[[], str] = str) -> _Line:
+def _line_about(what: str, *, bar: Callable[[], str] = str, detail: Callable[[], str] = str) -> _Line:
     """A line on the current activity, with a bar, further text and the time elapsed."""
     began = monotonic()
 
     def text() -> str:
         minutes, seconds = divmod(int(monotonic() - began), 60)
-        parts = (what, bar(), told(), f"{minutes}:{seconds:02}")
+        parts = (what, bar(), detail(), f"{minutes}:{seconds:02}")
         return "  ".join(part for part in parts if part)
 
     return _Line(text)
@@ -174,10 +174,10 @@ class Meter:
     def showing(self, what: str) -> Iterator[None]:
         """Shows it while the block runs: events read, their total, events per second, time elapsed."""
         self._began, self._read = monotonic(), None
-        with _line_about(what, bar=lambda: bar_of(self._read or 0, self._of), told=self._told):
+        with _line_about(what, bar=lambda: bar_of(self._read or 0, self._of), detail=self._counts):
             yield
 
-    def _told(self) -> str:
+    def _counts(self) -> str:
         if self._read is None:
             return ""
         return counted(self._read, self._of, self._read / max(monotonic() - self._began, 1e-3))
@@ -214,20 +214,21 @@ def following(*, shown: bool) -> Iterator[Callable[[str], None]]:
 
 def table_of(answer: ComplexEvents | Rows, *, rows: int | None, positions: bool) -> tuple[Table, bool]:
     """The first `rows` complex events, or rows, as a table (None: all), and whether there are more."""
-    from estero.answers.report import measure_of, positions_schema, with_positions
+    from estero.answers.answer_schema import measure_of, positions_schema
+    from estero.answers.report import with_positions
     from estero.answers.shown_values import shown_rows
     from estero.cli.tables import Table
 
     columns = list(answer.schema)
     table = Table([legible(column.name) for column in columns], [not _is_list(column) for column in columns])
-    told = {column.name for column in columns if not _is_list(column) and measure_of(column) is None}
+    hidden = {column.name for column in columns if not _is_list(column) and measure_of(column) is None}
     placed = answer.schema.names[:1] == ["start"]
     schema = positions_schema(answer.schema)
     shown = 0
     for batch in (answer if rows is None else answer.limit(rows + 1)).batches():
         kept = batch if rows is None else batch.slice(0, rows - shown)
         for row in shown_rows(with_positions(kept, schema) if positions else kept):
-            table.rows.append([_cell(value, hidden=told, placed=placed) for value in row.values()])
+            table.rows.append([_cell(value, hidden=hidden, placed=placed) for value in row.values()])
         shown += batch.num_rows
     return table, rows is not None and shown > rows
 

@@ -151,9 +151,9 @@ def _may_be_missing(field: pa.Field) -> bool:
 def _widened(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches with all columns: a view names them, and those that are not read are NULL."""
     for batch in batches:
-        there = dict(zip(batch.schema.names, batch.columns, strict=True))
+        by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
         columns = [
-            there[field.name] if field.name in there else pa.nulls(batch.num_rows, field.type)
+            by_name[field.name] if field.name in by_name else pa.nulls(batch.num_rows, field.type)
             for field in schema
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)

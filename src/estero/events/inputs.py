@@ -122,8 +122,8 @@ class Input:
         """The names of the columns where DuckDB describes them: it has ``v_1`` for a ``V`` next to ``v``."""
         if self.files and self.query is not None and self.layout is None and may_be_changed(described):
             named = () if self.partitions is None else self.partitions.names
-            there = names_in_parquet(self.files[0], connection)
-            return [*(name for name in there if name not in named), *named, *self.made]
+            in_file = names_in_parquet(self.files[0], connection)
+            return [*(name for name in in_file if name not in named), *named, *self.made]
         return described
 
     def without_types(self, type_column: str | None, time: str | None) -> Input:
@@ -385,8 +385,8 @@ def _of_parquet(files: Sequence[str], partitions: Partitions | None) -> str:
     if partitions is None:
         return f"SELECT * FROM {rows_of('read_parquet', files, NO_HIVE)}"
     with lent_cursor() as connection:
-        there = {name.lower() for name in names_in_parquet(files[0], connection)}
-    besides = [FILE, *(quoted(name) for name in partitions.names if name.lower() in there)]
+        in_files = {name.lower() for name in names_in_parquet(files[0], connection)}
+    besides = [FILE, *(quoted(name) for name in partitions.names if name.lower() in in_files)]
     values = ", ".join(column.sql for column in partitions.columns)
     return f"SELECT * EXCLUDE ({', '.join(besides)}), {values} FROM {rows_of('read_parquet', files, NAMING)}"
 
@@ -400,7 +400,7 @@ def _with_partitions(schema: pa.Schema, partitions: Partitions | None) -> pa.Sch
 
 
 def open_inputs(
-    events: object, csv_options: Mapping[str, object] | None = None, *, of_type: str | None = None
+    events: object, csv_options: Mapping[str, object] | None, *, of_type: str | None = None
 ) -> dict[str, Input]:
     """The relations for `events`, one after the other, by their names in messages.
 

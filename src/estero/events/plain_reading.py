@@ -50,9 +50,9 @@ class PlainReading:
         self._by_sql = by_sql
         self._keep_all = classification.keep_all
         self._timed = classification.schema.time is not None
-        there = [] if source.arrow_schema is None else source.arrow_schema.names
+        columns = [] if source.arrow_schema is None else source.arrow_schema.names
         asked = dict.fromkeys(screen.columns if screen is not None else _columns_asked(classification))
-        self._asked = [name for name in asked if name in there] or there[:1]  # rows are counted
+        self._asked = [name for name in asked if name in columns] or columns[:1]  # rows are counted
 
     def here(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """The classified events of a small table, classified on demand."""

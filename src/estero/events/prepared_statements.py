@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from estero.classify.arrays import empty_batch, empty_table
+from estero.classify.arrays import empty_table, one_batch
 from estero.events.database import EVENTS, Connection, own, own_cursor
 from estero.events.small_tables import Columns
 
@@ -59,8 +59,7 @@ def executed_over(table: pa.Table, statement: str) -> pa.RecordBatch:
     answer = prepared.over(table)  # one that has failed is not used again
     _idle.append((asked, prepared))
     del _idle[:-_MOST_IDLE]
-    (batch,) = answer.combine_chunks().to_batches() or [empty_batch(answer.schema)]
-    return batch
+    return one_batch(answer)
 
 
 class _Prepared:

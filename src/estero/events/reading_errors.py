@@ -71,7 +71,7 @@ def _of_duckdb(name: str) -> tuple[type[Exception], ...]:
     return () if duckdb is None else (getattr(duckdb, name),)
 
 
-def data_error(error: BaseException, what: str | None = None) -> DataError:
+def data_error(error: BaseException, what: str | None) -> DataError:
     """The `DataError` that explains `error` in terms of the events."""
     text = str(error)
     if "CSV Error on Line" in text:
@@ -135,7 +135,7 @@ def _first_sentence(text: str) -> str:
     return _PREFIX.sub("", lines[0]) if lines else "no reason is given"
 
 
-def how_to_have_timestamps(file: str | None, column: str, kind: Kind, *, nested: bool = False) -> str:
+def how_to_have_timestamps(file: str | None, column: str, kind: Kind, *, nested: bool) -> str:
     """The hint for a time column without times, for events in a `file` or in a frame.
 
     `nested`: the name is that of a field inside a column.

@@ -269,8 +269,8 @@ def with_positions(batch: pa.RecordBatch, base: int) -> pa.RecordBatch:
 def with_bits(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with some bit set."""
     words = itertools.takewhile(batch.schema.names.__contains__, map(bits_name, itertools.count()))
-    some = functools.reduce(np.bitwise_or, (numbers_in(batch.column(word)) for word in words))
-    return batch if some.all() else batch.filter(array_of(some != 0))
+    joined = functools.reduce(np.bitwise_or, (numbers_in(batch.column(word)) for word in words))
+    return batch if joined.all() else batch.filter(array_of(joined != 0))
 
 
 class _Learned(NamedTuple):

@@ -113,7 +113,7 @@ def refuse_infinite(classified: pa.RecordBatch, column: str | None) -> pa.Record
     return classified
 
 
-def refuse_nat(times: pa.ChunkedArray, column: str, where: str = "") -> None:
+def refuse_nat(times: pa.ChunkedArray, column: str, where: str) -> None:
     """Raises `DataError` for the first time of a pandas frame that is the integer of NaT."""
     if not pa.types.is_int64(times.type):
         return

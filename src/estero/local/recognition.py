@@ -76,22 +76,22 @@ class Recognition:
         self.texts = texts
         self.version = version_of(texts)
         self._words: tuple[str, ...] = ()
-        self._told: RuleSet | RuleOrigin | None = None
+        self._described: RuleSet | RuleOrigin | None = None
         self._said: tuple[object, RuleColumns] = (None, NOTHING_SAID)
 
-    def say(self, words: tuple[str, ...], told: RuleSet | RuleOrigin) -> None:
+    def say(self, words: tuple[str, ...], rules: RuleSet | RuleOrigin) -> None:
         """Adds metadata of rules to the answers, which is looked up for each of them."""
-        self._words, self._told = words, told
+        self._words, self._described = words, rules
 
     def _columns(self) -> RuleColumns:
         """The columns of metadata, as they are now."""
-        if self._told is None:
+        if self._described is None:
             return NOTHING_SAID
-        files = self._told if isinstance(self._told, RuleOrigin) else None
+        files = self._described if isinstance(self._described, RuleOrigin) else None
         key = None if files is None else files.metadata
         known, said = self._said
         if said is NOTHING_SAID or key is not known:
-            said = RuleColumns.of(self._words, self._told.metadata, encoded=False)
+            said = RuleColumns.of(self._words, self._described.metadata, encoded=False)
             self._said = key, said
         return said
 

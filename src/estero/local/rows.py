@@ -9,7 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from estero.answers.answer_ids import ID, AnswerIds, refuse_taken
-from estero.answers.report import label_of, positions_schema, with_positions
+from estero.answers.answer_schema import label_of, positions_schema
+from estero.answers.report import with_positions
 from estero.answers.shown_values import json_values
 from estero.answers.writers import json_bytes
 from estero.system.cached_property import cached_property

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from estero.arguments import shown
 from estero.errors import DataError
+from estero.events.files.paths import names_file
 from estero.local.columns import texts_as
 from estero.local.decoding import objects
 from estero.local.raw import Raw
@@ -55,7 +56,7 @@ def schema_of(schema: pa.Schema | str | PathLike[str]) -> pa.Schema:
     if not isinstance(schema, str | PathLike):
         raise TypeError(f"a schema is one of pyarrow or its text, not {shown(schema)}")
     text = fspath(schema).strip()
-    if _is_file(text):
+    if names_file(text):
         if Path(text).suffix.lower() in _FILES:
             return _of_events(text)
         text = Path(text).read_text(encoding="utf-8").strip()
@@ -147,10 +148,3 @@ def _inferred(column: pa.ChunkedArray, is_time: bool) -> pa.DataType:
             return kind
         raise DataError("the time column of the first events has no time in it", hint="name a schema")
     return column.type
-
-
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # too long for the name of a file
-        return False

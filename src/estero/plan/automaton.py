@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from estero.automata.ages import AgedAutomaton, AgeProgram, by_age, with_distances
-from estero.automata.cea import CEA, FIRST, NO_LABELS, EventPredicate, LabelSet, Transition
+from estero.automata.cea import CEA, FIRST, EventPredicate
 from estero.automata.counted import largest_count, with_counts
 from estero.automata.determinize import DEAD, DEFAULT_STATE_CAP, LazyAutomaton
-from estero.automata.exploration import leaving, reached
+from estero.automata.exploration import reached
 from estero.automata.greatest import has_greatest
 from estero.automata.growing import growing_keys
 from estero.automata.lacking import of_one_event
+from estero.automata.marking import ends_on_anything, has_contiguity, marks_its_start, marks_several
 from estero.automata.registers import RegisterProgram, drop_hidden
-from estero.automata.residual import NO_HIDDEN, Apartness, Hidden, HiddenSet, Residual, predicates_called
+from estero.automata.residual import NO_HIDDEN, Apartness, Residual, predicates_called
 from estero.automata.strategies import MaxAutomaton
 from estero.language.check.set_predicates import registered_among
 from estero.language.tree import pattern as p
 from estero.language.tree.query import Consume, Strategy
 from estero.language.tree.words import named
+from estero.plan.automaton_lines import automaton_lines, label_lines, steps_of
 from estero.plan.deadlines import deadlines_of
 from estero.plan.passes import AtEnd, Compared, Listed, Pass, PerStart
 from estero.plan.plan import Opened, Plan, Section, measured_in_places
@@ -83,7 +84,7 @@ class AutomatonPlan(Plan):
 
     @property
     def merges_starts(self) -> bool:
-        return self.distinct and not _marks_its_start(self.automaton)
+        return self.distinct and not marks_its_start(self.automaton)
 
     @property
     def bits_for_deadlines(self) -> tuple[int, ...]:
@@ -120,7 +121,7 @@ class AutomatonPlan(Plan):
         if not (sieved or self.registers is not None or self.best_per_start):
             return PerStart(Listed.NOTHING)
         distinguished = (self.registers is not None or self.best_per_start) and not self.residuals
-        if not ((distinguished or self.asks_greatest) and _marks_its_start(self.automaton)):
+        if not ((distinguished or self.asks_greatest) and marks_its_start(self.automaton)):
             return PerStart(Listed.ALL, sieved)
         return PerStart(Listed.BEST, sieved, drops_overlaps=self.tree.disjoint and self._decides_overlaps)
 
@@ -169,7 +170,7 @@ class AutomatonPlan(Plan):
         """The automaton, if its runs depend only on the classes of events and mark several events."""
         distinguished = self.registers is not None or self.ages is not None or self.has_hidden
         distinguished = distinguished or bool(self.deadlines) or self.merges_starts
-        if distinguished or self.decides_later or not _marks_several(self.automaton):
+        if distinguished or self.decides_later or not marks_several(self.automaton):
             return None
         return self.automaton
 
@@ -355,7 +356,7 @@ class AutomatonPlan(Plan):
     def automaton_sections(self) -> Iterator[Section]:
         """The automaton with its size, and the labels of its marks."""
         yield "Automaton", (*automaton_lines(self.automaton, steps_of(self.pushed)), self._size())
-        yield "Label sets", _label_lines(self.automaton)
+        yield "Label sets", label_lines(self.automaton)
 
     def _size(self) -> str:
         """The size of the deterministic automaton, taking conditions to be true or false independently."""
@@ -446,36 +447,7 @@ def _planned(draft: Draft, compilation: Compilation) -> AutomatonPlan:
     )
 
 
-# ------------------------------------------------------------------------------- what an automaton does
-
-
-def has_contiguity(automaton: CEA) -> bool:
-    """Whether an event that satisfies no predicate can matter: some state does not simply skip it."""
-    waiting = {
-        transition.source
-        for transition in automaton.transitions
-        if transition.source == transition.target
-        and not transition.guard.present
-        and transition.labels == NO_LABELS
-    }
-    return any(
-        state not in waiting
-        for state in range(automaton.states)
-        if state not in automaton.initial and state not in automaton.final
-    )
-
-
-def ends_on_anything(automaton: CEA) -> bool:
-    """Whether a run may begin with, end with or mark an event that satisfies no predicate."""
-    return any(
-        not transition.guard.present
-        and (
-            transition.labels
-            or transition.source in automaton.initial
-            or transition.target in automaton.final
-        )
-        for transition in automaton.transitions
-    )
+# ------------------------------------------------------------------------------------ classes of events
 
 
 def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
@@ -486,68 +458,6 @@ def _asks_greatest(automaton: CEA, residuals: Sequence[Residual]) -> bool:
     classes = _classes(automaton.predicates)
     ordinary = len(classes) <= FEW_CLASSES and not any(True for _ in deadlines_of(automaton.predicates))
     return ordinary and has_greatest(automaton, classes, keys)
-
-
-def _marks_several(automaton: CEA) -> bool:
-    """Whether some run marks more than one event."""
-    leaves = leaving(automaton.transitions)
-    marked = {transition.target for transition in automaton.transitions if transition.labels}
-    after = reached(marked, lambda state: [transition.target for transition in leaves[state]])
-    return any(transition.labels for state in after for transition in leaves[state])
-
-
-def _marks_its_start(automaton: CEA) -> bool:
-    """Whether every run marks, with a visible label, the event with which it begins."""
-    return all(
-        transition.labels for transition in automaton.transitions if transition.source in automaton.initial
-    )
-
-
-def automaton_lines(automaton: CEA, steps: Mapping[Hidden, str] = MappingProxyType({})) -> Iterator[str]:
-    """The states and transitions of an automaton, one per line; `steps` are labels whose age is checked."""
-    begins, accepts = _listed(sorted(automaton.initial)), _listed(sorted(automaton.final))
-    yield f"{automaton.states} states; a run begins in {begins} and accepts in {accepts}"
-    yield from (_transition(transition) for transition in automaton.transitions)
-    for label, distance in steps.items():
-        yield f"({label}): the required distance from the event marked before: [{distance}]"
-    if any(transition.hidden - steps.keys() for transition in automaton.transitions):
-        yield "(#…): hidden labels, which group events for filters and are not part of answers"
-
-
-def steps_of(residuals: Iterable[Residual]) -> dict[Hidden, str]:
-    """The labels whose age (the time since a run marked one) transitions check, with the required ages."""
-    return {
-        Hidden(residual.place): ", ".join(map(str, residual.condition.distances))
-        for residual in residuals
-        if isinstance(residual.condition, Apartness) and residual.place is not None
-    }
-
-
-def _transition(transition: Transition) -> str:
-    guard = " and ".join(
-        [
-            *(f"b{bit}" for bit in sorted(transition.guard.present)),
-            *(f"not b{bit}" for bit in sorted(transition.guard.absent)),
-        ]
-    )
-    marks = f"mark {_listed(sorted(transition.labels))}" if transition.labels else "pass over"
-    hidden = f" ({_listed(sorted(transition.hidden))})" if transition.hidden else ""
-    return f"{transition.source} → {transition.target}  on {guard or 'any event'}: {marks}{hidden}"
-
-
-def _label_lines(automaton: CEA) -> Iterator[str]:
-    marks: dict[tuple[LabelSet, HiddenSet], None] = {
-        (transition.labels, transition.hidden): None
-        for transition in automaton.transitions
-        if transition.labels or transition.hidden
-    }
-    for number, (labels, hidden) in enumerate(marks):
-        shown = _listed(sorted(labels)) or "none"
-        yield f"{number}  {shown}{f' ({_listed(sorted(hidden))})' if hidden else ''}"
-
-
-def _listed(items: Iterable[object]) -> str:
-    return ", ".join(map(str, items))
 
 
 def _few_states(plan: AutomatonPlan, classes: Iterable[int]) -> int | None:

@@ -294,8 +294,8 @@ def _shared_value(draft: Draft, chain: Chain) -> dict[str, str]:
     shared: dict[str, str] = {}
     for name in dict.fromkeys(name for predicate in chain.predicates for name in predicate.types):
         attributes = draft.layout.schema.attributes_of(name) or {}
-        there = [attribute for attribute in draft.shared_keys if attribute in attributes]
-        if not there:
+        usable = [attribute for attribute in draft.shared_keys if attribute in attributes]
+        if not usable:
             return {}
-        shared[name] = there[0]
+        shared[name] = usable[0]
     return shared

@@ -46,7 +46,7 @@ _ORDER = {Strategy.MAX: MAX, Strategy.NEXT: NEXT, Strategy.LAST: LAST}
 
 
 class _Comparison(NamedTuple):
-    """How runs are compared as they go on; see `order`, `each` and `apart` of `Settings`."""
+    """How runs are compared as they go on; see `order`, `per_start` and `apart` of `Settings`."""
 
     order: int = NO_ORDER
     per_start: bool = False

@@ -529,7 +529,7 @@ class Plan(ABC):
 
 
 def payload_of(
-    shown: Sequence[Shown], keys: Sequence[Sequence[str]], checked: Sequence[str] = ()
+    shown: Sequence[Shown], keys: Sequence[Sequence[str]], checked: Sequence[str]
 ) -> tuple[str, ...]:
     """The attributes of events that are kept: those of labels, of partition keys, and of residual checks."""
     names = [name for label in shown for name in label.attributes]

@@ -99,17 +99,17 @@ def plan_sequence(
     """
     further = () if until is None else (until,)
     draft = drafted(stages, further, layout, span_ns=span_ns, text=text)
-    there = [number for number, stage in enumerate(stages) if not stage.missing]
+    shown = [number for number, stage in enumerate(stages) if not stage.missing]
     before = {
-        number: sum(place < number for place in there) for number, stage in enumerate(stages) if stage.missing
+        number: sum(place < number for place in shown) for number, stage in enumerate(stages) if stage.missing
     }
     checks = draft.checks
     return SequencePlan(
         **draft.fields,
-        stages=tuple(checks[number] for number in there),
-        labels=tuple(draft.labels[number] for number in there),
+        stages=tuple(checks[number] for number in shown),
+        labels=tuple(draft.labels[number] for number in shown),
         leading=tuple(checks[number] for number, count in before.items() if count == 0),
-        trailing=tuple(checks[number] for number, count in before.items() if count == len(there)),
-        gaps=tuple((count - 1, checks[number]) for number, count in before.items() if 0 < count < len(there)),
+        trailing=tuple(checks[number] for number, count in before.items() if count == len(shown)),
+        gaps=tuple((count - 1, checks[number]) for number, count in before.items() if 0 < count < len(shown)),
         until=checks[len(stages) :],
     )

@@ -19,7 +19,7 @@ from estero.language.tree.pattern import Filter
 from estero.language.tree.query import QueryTree, Strategy, clauses_behind
 from estero.language.tree.renaming import with_columns
 from estero.language.tree.schema import Schema
-from estero.plan.automaton import automaton_lines, steps_of
+from estero.plan.automaton_lines import automaton_lines, steps_of
 from estero.plan.plan import Layout, Plan
 from estero.plan.rules import plan_of
 from estero.queries.parameters import bound, refuse_open

@@ -19,7 +19,7 @@ from estero.language.tree.conditions import conjoined
 from estero.language.tree.expressions import Node
 from estero.language.tree.query import Consume, KeyBracket, limit_text, select_text
 from estero.language.tree.whole import END_OF, START_OF, condition_as_written
-from estero.plan.automaton import automaton_lines, steps_of
+from estero.plan.automaton_lines import automaton_lines, steps_of
 from estero.plan.plan import Plan
 from estero.system.cached_property import cached_property
 

@@ -106,7 +106,7 @@ def _folded(title: str, content: Html, *, is_open: bool) -> Html:
     return element("details", element("summary", title), content, open="" if is_open else None)
 
 
-def plan_lines(plan: Plan, tasks: str | None = None) -> Iterator[str]:
+def plan_lines(plan: Plan, tasks: str | None) -> Iterator[str]:
     """The plan, the reasons against other plans, and its use of events, memory, threads and tasks."""
     yield from plan.lines()
     yield plan.count_line()

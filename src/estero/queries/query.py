@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -15,12 +14,11 @@ from estero.errors import LimitExceeded, QueryError, warn
 from estero.events.scan import Scan
 from estero.language.check.notes import notes
 from estero.language.syntax.languages import is_conjunctive
-from estero.language.tree.names import some, suggestion
 from estero.language.tree.query import QueryTree
 from estero.language.tree.schema import EventLayout, Schema
-from estero.language.tree.words import named
 from estero.plan.plan import Layout, Plan
 from estero.queries.candidates import UNKNOWN, many_candidates, may_list_many
+from estero.queries.name_warnings import warn_of_other_names, without_events
 from estero.queries.ranked import not_shown, unranked, wanted
 from estero.queries.statement import Statement, raise_first
 from estero.recognize.recognizers.memory_limit import MemoryPolicy  # for `checked`
@@ -224,14 +222,14 @@ class Query:
         for note in self.statement.notes_on(source.schema):
             warn(note)
         source.run_relations()
-        told = None if progress is None else Progress(progress)
+        reported_progress = None if progress is None else Progress(progress)
         known = None
         if until is not None:
             from estero.recognize.source_run import time_type
             from estero.recognize.until import known_until
 
             known = known_until(until, plan, time_type(source), partials=True)
-        run = InProcessRun(plan, source, until=known, progress=told, threads=workers)
+        run = InProcessRun(plan, source, until=known, progress=reported_progress, threads=workers)
         if not partials:
             answer = self.statement.taken(Answer(run))
             return answer if size is None else answer.limit(size)
@@ -464,7 +462,7 @@ class Query:
 
     def _fitting_plan(self, layout: Layout) -> Plan:
         plan = self._planned_for(layout)
-        _warn_of_other_names(plan, timed=layout.schema.time is not None)
+        warn_of_other_names(plan, timed=layout.schema.time is not None)
         return plan
 
     def _remembered(self, layout: Layout) -> Plan | None:
@@ -522,7 +520,7 @@ class Query:
         if known:
             none = len(set(missing)) == len(set(self.statement.type_names())) > 1
             for names in dict.fromkeys(missing):
-                warn(_without_events(names[0], known, layout.type if none else None))
+                warn(without_events(names[0], known, layout.type if none else None))
         return schema
 
 
@@ -547,36 +545,3 @@ def _order_of(schema: Schema) -> object:
     """The parts of a schema that == ignores: the order of columns, and nested fields."""
     order = [(name, list(attributes)) for name, attributes in schema.types.items()]
     return order, list(schema.shared or ()), schema.untyped, schema.nested
-
-
-def _warn_of_other_names(plan: Plan, *, timed: bool) -> None:
-    """Warns of keys and labels whose columns have other names, because theirs are taken."""
-    keys = tuple([named(alternatives[0]) for alternatives in plan.shown_keys])
-    labels = tuple([selected.label for selected in plan.shown])
-    for said in _other_names(keys, labels, timed, plan.interval is not None, plan.wait is not None):
-        warn(said)
-
-
-@lru_cache(maxsize=256)
-def _other_names(
-    keys: tuple[str, ...], labels: tuple[str, ...], timed: bool, suppressed: bool, waits: bool
-) -> tuple[str, ...]:
-    """What there is to say of the names of columns; thousands of rules have the same ones."""
-    from estero.answers.report import column_names
-
-    columns = column_names(keys, labels, timed=timed, suppressed=suppressed, waits=waits)
-    said = []
-    for place, (name, column) in enumerate(zip((*keys, *labels), columns, strict=True)):
-        if name != column:
-            what, advice = ("key", "") if place < len(keys) else ("label", "; AS gives it another name")
-            said.append(f"the {what} {name} is shown as {column}: another column is called {name}{advice}")
-    return tuple(said)
-
-
-def _without_events(name: str, known: Sequence[str], column: str | None) -> str:
-    """The warning of a type without events; `column` is that of types, if no type of the query has any."""
-    there = f"there are no events of type {name}, only of {some(known, word='and')}"
-    near = suggestion(name, known)
-    if near:
-        return f"{there}: {near}"
-    return there if column is None else f"{there}: does {column} say the types, as type={column!r} has it?"

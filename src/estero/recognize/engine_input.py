@@ -52,9 +52,9 @@ class EngineInput:
             batch = batch._replace(keys=keys, known=known)
         values = [as_integers(classified.column(name)) for name in self._values]
         if opened.clocks:
-            there = np.ones(positions.size, np.bool_)
+            always_valid = np.ones(positions.size, np.bool_)
             clocks = [positions if shown else numbers_of(classified, TIME) for shown in opened.clocks]
-            values += [(clock, there) for clock in clocks]
+            values += [(clock, always_valid) for clock in clocks]
         if values:
             batch = batch._replace(
                 values=np.column_stack([column for column, _ in values]),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import common_type
+from estero.answers.answer_schema import common_type
 from estero.classify.arrays import array_of
 from estero.classify.column_names import (
     BITS,

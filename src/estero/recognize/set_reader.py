@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from estero.answers.event_store import EventStore
 from estero.answers.placed_rows import PlacedRows
 from estero.answers.report import Reporter
-from estero.classify.arrays import array_of
+from estero.classify.arrays import array_of, one_batch
 from estero.classify.column_names import POSITION, TIME
 from estero.engine.int64 import are_before
 from estero.engine.recognizer import Recognizer
@@ -257,7 +257,7 @@ class SetReader:
             before += table.num_rows
             if before > indexes[-1]:
                 break
-        return pa.Table.from_batches(picked, schema=self.schema).combine_chunks().to_batches()[0]
+        return one_batch(pa.Table.from_batches(picked, schema=self.schema))
 
 
 ReadableSets = Iterator[tuple[SetReader, EndedSets]]

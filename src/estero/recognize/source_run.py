@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from estero.answers.report import answer_schema
+from estero.answers.answer_schema import answer_schema
 from estero.classify.column_names import POSITION
 from estero.engine.tally.totals import NoTotalError
 from estero.engine.walk.share import WHOLE, Share

@@ -15,13 +15,13 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from estero.answers.shown_values import shown_values
 from estero.answers.why_not import Reason, Step, WhyNot
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import BITS, POSITION
+from estero.classify.vectors.conditions import ARROW_TESTS
 from estero.errors import QueryError
 from estero.language.check.queries import check_query
 from estero.language.tree import expressions as e
@@ -89,7 +89,7 @@ def why_not(run: SourceRun, sample: int | None = None, seconds: float | None = N
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds must be more than 0, not {seconds}")
     budget = Budget(SECONDS if seconds is None else seconds)
-    return WhyNotSearch(run, layout, SAMPLE if sample is None else sample, budget).told()
+    return WhyNotSearch(run, layout, SAMPLE if sample is None else sample, budget).explanation()
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class WhyNotSearch:
     budget: Budget
     unanswered: list[str] = field(default_factory=list)
 
-    def told(self) -> WhyNot:
+    def explanation(self) -> WhyNot:
         """The explanation."""
         steps, first, asked = self.steps_to_the_part
         part = steps[-1].part if steps else str(asked.pattern)
@@ -223,9 +223,9 @@ class WhyNotSearch:
         if any(as_unary(condition, self._labels) is None for condition in conditions):
             ways.append(Strategy.NEXT)
         rows = [self._answered("nearest misses", partial(self._rows, shown, way)) for way in ways]
-        some = [table for table in rows if table is not None]
+        answered = [table for table in rows if table is not None]
         for condition, number in rejected:
-            nearest = sides.nearest(condition, pa.concat_tables(some)) if some else ""
+            nearest = sides.nearest(condition, pa.concat_tables(answered)) if answered else ""
             yield Reason("condition", str(condition), number, nearest)
 
     def _structure(self, loose: QueryTree, first: int, came: NDArray[np.int64]) -> Iterator[Reason]:
@@ -389,18 +389,8 @@ def _choice_of(tree: QueryTree) -> str:
     return some(chosen, word="and")
 
 
-_COMPARED: Final = {
-    "=": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-
-
 def _is_true(operator: str, left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.bool_]:
-    satisfied: NDArray[np.bool_] = _COMPARED[operator](left, right).fill_null(False).to_numpy()
+    satisfied: NDArray[np.bool_] = ARROW_TESTS[operator](left, right).fill_null(False).to_numpy()
     return satisfied
 
 

@@ -57,12 +57,12 @@ def values_of(event: Event, name: str) -> list[Any]:
     inside += (
         [inner for inner in data.values() if isinstance(inner, Mapping)] if isinstance(data, Mapping) else []
     )
-    there = []
+    stored = []
     for container in inside:
         if isinstance(container, Mapping):
             value = _at(container, name.split("."))
-            there += [*_elements(value)]
-    return there
+            stored += [*_elements(value)]
+    return stored
 
 
 def _elements(value: Any) -> Iterator[Any]:
@@ -176,14 +176,14 @@ def _texts(value: Any) -> Iterator[str]:
 def _field_holds(
     field: str, value: Any, modifiers: Sequence[str], event: Event, placeholders: Mapping[str, Sequence[str]]
 ) -> bool:
-    there = values_of(event, field)
+    stored = values_of(event, field)
     if "exists" in modifiers:
-        return bool(there) is bool(value)
+        return bool(stored) is bool(value)
     if value is None:
-        return not there
+        return not stored
     if "fieldref" in modifiers:
         pairs = [
-            (text_of(one).lower(), text_of(two).lower()) for one in there for two in values_of(event, value)
+            (text_of(one).lower(), text_of(two).lower()) for one in stored for two in values_of(event, value)
         ]
         begins, ends = _ends(modifiers)
         return any(
@@ -198,7 +198,7 @@ def _field_holds(
         )
     return any(
         _is(text_of(one), value, modifiers, placeholders)
-        for one in there
+        for one in stored
         if not isinstance(one, Mapping | list)
     )
 

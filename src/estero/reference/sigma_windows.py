@@ -103,8 +103,8 @@ def _asked(
     kind = correlation["type"]
     if kind == "temporal_ordered":
         return bool(names[0] in met[window[0]]) and _in_order(names, window, met)
-    there = [values_of(events[place], condition.get("field", "")) for place in window]
-    values = [one[0] for one in there if one]
+    existing = [values_of(events[place], condition.get("field", "")) for place in window]
+    values = [one[0] for one in existing if one]
     result = _result(kind, window, values, met)
     return result is not None and all(
         compare(result, condition[sign]) for sign, compare in _SIGNS.items() if sign in condition

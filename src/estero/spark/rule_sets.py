@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from estero.queries.rules.read_rules import rules as rules_of
 from estero.queries.rules.rule_set import RuleSet
-from estero.queries.rules.rule_set import rules as rules_of
 from estero.queries.rules.rule_table import RuleTable
 from estero.spark.asked import MOST_TASKS, check_number, laid_out, refuse_on_stream
 from estero.spark.batch.rules import recognize_rules

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from estero.answers.report import answer_schema, schema_with_partials
+from estero.answers.answer_schema import answer_schema, schema_with_partials
 from estero.classify.arrays import array_of
 from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working, payload_name
 from estero.engine.walk.share import WHOLE, Share
@@ -297,10 +297,12 @@ def told_apart(answer: pa.Schema) -> pa.Schema:
         while name.lower() in taken:
             name += "_"
         taken.add(name.lower())
-        told = field.with_type(_with_strings(field.type))
+        renamed = field.with_type(_with_strings(field.type))
         if name != field.name:
-            told = told.with_name(name).with_metadata((field.metadata or {}) | {NAME.encode(): field.name})
-        fields.append(told)
+            renamed = renamed.with_name(name).with_metadata(
+                (field.metadata or {}) | {NAME.encode(): field.name}
+            )
+        fields.append(renamed)
     return pa.schema(fields)
 
 

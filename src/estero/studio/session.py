@@ -166,14 +166,14 @@ class Session:
         """The errors of the text, each with its place, its hint, and the edits that the hint suggests."""
         text, values = _text(message), _values(message)
         errors = self._complaints(text, values)
-        told = []
+        described = []
         for number, error in enumerate(errors):
             fixes = []
             if number < _MOST_FIXED:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", EsteroWarning)
                     fixes = fixes_of(error, errors, lambda mended: self._complaints(mended, values))
-            told.append(
+            described.append(
                 {
                     "message": legible(error.message),
                     "hint": legible(error.hint, lines=True),
@@ -182,7 +182,7 @@ class Session:
                     "fixes": [{**span_in_browser(text, fix.span), "insert": fix.insert} for fix in fixes],
                 }
             )
-        reply: dict[str, Any] = {"errors": told, "parameters": [], "notes": [], "key": None}
+        reply: dict[str, Any] = {"errors": described, "parameters": [], "notes": [], "key": None}
         if not errors:
             query = Query(text)
             keys = query.tree.partition_by
@@ -291,7 +291,7 @@ class Session:
     def why_not(self, message: Message) -> dict[str, Any]:
         """The reasons why there are not more complex events, with the text without each, if possible."""
         text = _text(message)
-        told = self._answer(message).why_not(seconds=min(_SECONDS_WHY, self.seconds))
+        why_not = self._answer(message).why_not(seconds=min(_SECONDS_WHY, self.seconds))
         reasons = [
             {
                 "kind": reason.kind,
@@ -300,18 +300,18 @@ class Session:
                 "nearest": legible(reason.nearest),
                 "without": without(text, reason.kind, reason.condition),
             }
-            for reason in told.reasons
+            for reason in why_not.reasons
         ]
         return {
-            "found": None if told.found is None else str(told.found),
-            "undecided": told.undecided,
-            "steps": [{"part": legible(step.part), "events": step.events} for step in told.steps],
-            "waited": legible(told.waited_for),
-            "came": told.came,
-            "passed": told.passed,
+            "found": None if why_not.found is None else str(why_not.found),
+            "undecided": why_not.undecided,
+            "steps": [{"part": legible(step.part), "events": step.events} for step in why_not.steps],
+            "waited": legible(why_not.waited_for),
+            "came": why_not.came,
+            "passed": why_not.passed,
             "reasons": reasons,
-            "lines": told.lines(),
-            "unanswered": [legible(one) for one in told.unanswered],
+            "lines": why_not.lines(),
+            "unanswered": [legible(one) for one in why_not.unanswered],
         }
 
     # ---------------------------------------------------------------------- inside

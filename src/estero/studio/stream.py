@@ -226,8 +226,8 @@ def _with_dictionaries(events: pa.Table) -> pa.Table:
         column = events.column(place)
         if field.metadata or not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
             continue
-        some = pc.count_distinct(column.slice(0, 4 * MOST_TEXTS)).as_py()
-        if some <= MOST_TEXTS // 4 and pc.count_distinct(column).as_py() <= MOST_TEXTS:
+        different_at_first = pc.count_distinct(column.slice(0, 4 * MOST_TEXTS)).as_py()
+        if different_at_first <= MOST_TEXTS // 4 and pc.count_distinct(column).as_py() <= MOST_TEXTS:
             encoded = pc.dictionary_encode(column).unify_dictionaries()
             events = events.set_column(place, pa.field(field.name, encoded.type, field.nullable), encoded)
     return events

@@ -43,8 +43,8 @@ def _checked(number: int, name: str) -> int:
 
 def cores() -> int:
     """The cores that this process may use: those that it is bound to, within its CPU quota."""
-    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(there, _quota() or there))
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(bound, _quota() or bound))
 
 
 @cache

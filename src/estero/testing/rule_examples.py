@@ -14,8 +14,9 @@ from estero.errors import DataError, EsteroError, require
 from estero.events.inputs import open_input
 from estero.events.tables.written_times import with_written_times
 from estero.language.tree.names import listed, suggestion
+from estero.queries.rules.read_rules import rules
 from estero.queries.rules.rule_files import EXAMPLES, text_of_file
-from estero.queries.rules.rule_set import RuleSet, rules
+from estero.queries.rules.rule_set import RuleSet
 from estero.testing.assertion import assert_matches
 from estero.testing.short_events import events as events_of
 

@@ -50,8 +50,4 @@ def _smallest_empty(pattern: Pattern, streams: tuple[str, ...]) -> Pattern:
 
 
 def _shortest(cea: CEA) -> int | None:
-    return shortest(cea, _kind_bits(cea))
-
-
-def _kind_bits(cea: CEA) -> set[int]:
-    return {kind.bits for kind in kinds_of(cea.predicates)}
+    return shortest(cea, {kind.bits for kind in kinds_of(cea.predicates)})

@@ -53,7 +53,7 @@ def automaton_to_formula(cea: CEA, types: Sequence[str] | None = None) -> Patter
     return _finished(elimination.run(elimination.reads(_ways(cea))), elimination.atoms)
 
 
-def automaton_outline(cea: CEA, types: Sequence[str] | None = None) -> Pattern:
+def automaton_outline(cea: CEA, types: Sequence[str] | None) -> Pattern:
     """The union of the events that the transitions of an automaton read, with labels, types and filters.
 
     It is always short, and has the same conditions on single events as `automaton_to_formula`. Unmarked

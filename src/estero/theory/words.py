@@ -22,7 +22,7 @@ class MarkedLetter(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word that grows at its end: its last letter, if it has one, and what is before that."""
+    """A word that grows at its end: its last letter, if it has one, and the word before it."""
 
     length: int = 0
     last: MarkedLetter | None = None

@@ -79,8 +79,8 @@ def _of_known(
 def _at(values: pa.Array, rows: Integers, places: Integers, missing: Mask) -> pa.Array:
     if not missing.any():
         return pc.take(values, pa.array(rows[places]), boundscheck=False)
-    there = np.where(missing, 0, places)
-    chosen = rows[there] if len(rows) else there
+    safe_places = np.where(missing, 0, places)
+    chosen = rows[safe_places] if len(rows) else safe_places
     return pc.take(values, pa.array(chosen, mask=missing))
 
 
@@ -100,12 +100,12 @@ def _over(reduced: np.ufunc, items: NDArray[np.generic], marked: Marked) -> NDAr
 
 def _spread(values: NDArray[np.generic], marked: Marked, data_type: pa.DataType) -> pa.Array:
     """The values of the instances that have events, with NULL for the others."""
-    there = marked.sizes > 0
-    if there.all():
+    filled = marked.sizes > 0
+    if filled.all():
         return pa.array(values, data_type)
-    spread = np.zeros(len(there), values.dtype)
-    spread[there] = values
-    return pa.array(spread, data_type, mask=~there)
+    spread = np.zeros(len(filled), values.dtype)
+    spread[filled] = values
+    return pa.array(spread, data_type, mask=~filled)
 
 
 def _extreme(function: str, values: pa.Array, marked: Marked) -> pa.Array:
@@ -199,8 +199,8 @@ def _median(numbers: _Numbers, marked: Marked) -> pa.Array:
     """The median, with NaN sorted last; for an even number of values the mean of the two in the middle."""
     items = numbers[marked.rows].astype(np.float64)
     items = items[np.lexsort((items, marked.owners))]
-    there = marked.sizes > 0
-    begins, sizes = marked.offsets[:-1][there], marked.sizes[there]
+    filled = marked.sizes > 0
+    begins, sizes = marked.offsets[:-1][filled], marked.sizes[filled]
     lower, upper = items[begins + (sizes - 1) // 2], items[begins + sizes // 2]
     return _spread(np.where(sizes % 2 == 1, lower, (lower + upper) / 2), marked, pa.float64())
 

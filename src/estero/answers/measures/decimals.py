@@ -25,18 +25,18 @@ def sums_of_decimals(values: pa.Array, marked: Marked) -> pa.Array:
     more digits.
     """
     wide = pa.decimal128(MOST_DIGITS, values.type.scale)
-    there = marked.sizes > 0
-    begins = marked.offsets[:-1][there]
+    filled = marked.sizes > 0
+    begins = marked.offsets[:-1][filled]
     parts = _parts(values.cast(wide))[marked.rows]
     sums = np.add.reduceat(parts, begins, axis=0) if len(begins) else parts[:0]
     for place in range(_PARTS - 1):  # bits beyond the lowest 32 are carried
         sums[:, place + 1] += sums[:, place] >> _BITS
         sums[:, place] &= _LOW
     _check_digits(sums)
-    digits = np.zeros((len(there), _PARTS), np.uint32)
-    digits[there] = sums.astype(np.uint32)
-    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
-    return pa.Array.from_buffers(wide, len(there), [valid, pa.py_buffer(digits.tobytes())])
+    digits = np.zeros((len(filled), _PARTS), np.uint32)
+    digits[filled] = sums.astype(np.uint32)
+    valid = None if filled.all() else pa.py_buffer(np.packbits(filled, bitorder="little").tobytes())
+    return pa.Array.from_buffers(wide, len(filled), [valid, pa.py_buffer(digits.tobytes())])
 
 
 def _parts(values: pa.Array) -> NDArray[np.int64]:

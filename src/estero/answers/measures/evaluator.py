@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from estero.answers.measures.marked import EventsAtHand, Integers, distinct
+from estero.classify.arrays import one_array
 from estero.classify.column_names import attribute_in
 from estero.classify.columns import MOST_DIGITS, ColumnType, canonical
 from estero.classify.duckdb_dialect import DUCKDB
@@ -235,10 +236,7 @@ class Evaluator:
             raise DataError(f"a number in {self._place} does not fit into 64 bits") from error
         finally:
             self._connection.unregister(TABLE)
-        return [
-            column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-            for column in computed.columns
-        ]
+        return list(map(one_array, computed.columns))
 
 
 _FORMS: Mapping[Kind | None, str] = {

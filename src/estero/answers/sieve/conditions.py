@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from estero.answers.answer_schema import untaken
 from estero.answers.measures.aggregates import aggregate
 from estero.answers.measures.evaluator import FALSE, TRUE, UNKNOWN, Evaluator, Question, Truths, before
 from estero.answers.measures.marked import Integers, Marked, fold
-from estero.answers.report import untaken
 from estero.answers.sieve.agreement import agreement
 from estero.answers.sieve.apartness import apartness
 from estero.answers.sieve.instances import Instances

@@ -83,10 +83,10 @@ class Starts:
         best = self._best(matches)
         sequence = occurring(best.start, best.end, best.event)
         events = store.take(sequence)
-        told = _told_by(best, sequence, places_of(events))
+        placed = _renumbered(best, sequence, places_of(events))
         if self._completed.size:
-            told = chosen(told, np.flatnonzero(~np.isin(told.start, self._completed[:, 0])))
-        self._open.add(Candidates(told, events))
+            placed = chosen(placed, np.flatnonzero(~np.isin(placed.start, self._completed[:, 0])))
+        self._open.add(Candidates(placed, events))
 
     def decided(self, until: int | None) -> Decided | None:
         """The complex events decided once no events with a stamp below `until` (None: none at all) come."""
@@ -176,8 +176,8 @@ class Starts:
         store = EventStore(self._store.schema, self._partition_columns)
         store.restart(needed.events)
         positions = needed.positions
-        told = _told_by(needed.matches, positions, np.arange(positions.size))
-        return Decided(told, store, ended.values(ended.matches.end, POSITION))
+        placed = _renumbered(needed.matches, positions, np.arange(positions.size))
+        return Decided(placed, store, ended.values(ended.matches.end, POSITION))
 
     # ------------------------------------------------------------------- stopping and resuming
 
@@ -219,7 +219,7 @@ def _repeated(ascending: Integers) -> Integers:
     return repeated
 
 
-def _told_by(matches: Matches, old: Integers, new: Integers) -> Matches:
+def _renumbered(matches: Matches, old: Integers, new: Integers) -> Matches:
     """The same complex events, with new numbers in place of the old ascending numbers of their events."""
     start, end, event = (
         new[np.searchsorted(old, positions)] for positions in (matches.start, matches.end, matches.event)

@@ -127,8 +127,8 @@ class _Equality:
 
     def among(self, present: frozenset[Key]) -> frozenset[Term]:
         """The terms that are equal and not NULL if exactly the variables `present` have events."""
-        there = frozenset(term for term in self.terms if term[0] in present)
-        return there if self.alone or len({key for key, _ in there}) > 1 else frozenset()
+        terms = frozenset(term for term in self.terms if term[0] in present)
+        return terms if self.alone or len({key for key, _ in terms}) > 1 else frozenset()
 
 
 _Kind = tuple[frozenset[Key], tuple[str, ...]]

@@ -6,7 +6,6 @@ NOT moves inwards to comparisons whose variables have exactly one event each: in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Final
@@ -14,11 +13,11 @@ from typing import Final
 from estero.language.tree import pattern as p
 from estero.language.tree.conditions import as_unary, conjoined, conjuncts, variables_of
 from estero.language.tree.expressions import (
+    NEGATED,
     And,
     Attribute,
     Between,
     Comparison,
-    ComparisonOperator,
     Node,
     Not,
     Or,
@@ -29,15 +28,6 @@ from estero.language.tree.selection import label_types
 
 MOST_NODES: Final = 2_000
 """The most nodes of the patterns that this makes."""
-
-_NEGATED: Final[Mapping[ComparisonOperator, ComparisonOperator]] = {
-    "=": "!=",
-    "!=": "=",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-}
 
 
 def positive(pattern: p.Pattern) -> p.Pattern:
@@ -66,7 +56,7 @@ class _Negations:
                 connective = And if isinstance(condition, And) is wanted else Or
                 return connective(tuple(self.moved(part, wanted=wanted) for part in parts))
             case Comparison(operator) if not wanted and self._is_of_single_events(condition):
-                return replace(condition, operator=_NEGATED[operator])
+                return replace(condition, operator=NEGATED[operator])
             case Between(operand, low, high) if not wanted and self._is_of_single_events(condition):
                 return Or((Comparison("<", operand, low), Comparison(">", operand, high)))
             case _:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from estero.automata.cea import FIRST, EventPredicate, LabelSet
 from estero.automata.chain import Chain, ChainTransition, Neighbours, asked_before
@@ -22,10 +22,6 @@ from estero.automata.skeleton import BEFORE
 from estero.errors import QueryError
 from estero.language.syntax.parser import parse_condition
 from estero.language.tree import expressions as e
-
-_TURNED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
-    "=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +196,7 @@ def _neighbours(part: e.Node, names: Mapping[str, Hashable]) -> tuple[Hashable, 
         case _:
             raise _wrong("this does not compare two events", part)
     sides = [_variables(side) for side in (part.left, part.right)]
-    for side, other, operator in ((0, 1, part.operator), (1, 0, _TURNED[part.operator])):
+    for side, other, operator in ((0, 1, part.operator), (1, 0, e.MIRRORED[part.operator])):
         before, here = sides[side], sides[other]
         if len(before) == 1 and None not in before and here == {None}:
             (name,) = before

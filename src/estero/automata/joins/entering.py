@@ -296,9 +296,9 @@ def _infer(known: dict[int, str], seen: Iterable[_Seen]) -> None:
     while before < len(known):
         before = len(known)
         for classes in slots:
-            told = [number for number in sorted(classes) if number in known]
-            if told:
-                known |= dict.fromkeys(classes.difference(known), known[told[0]])
+            classified = [number for number in sorted(classes) if number in known]
+            if classified:
+                known |= dict.fromkeys(classes.difference(known), known[classified[0]])
 
 
 def _agree(one: Form, other: Form) -> bool:

@@ -88,8 +88,8 @@ class Single(Shape):
         return frozenset({self.number})
 
     def count(self, singles: frozenset[int]) -> tuple[int, int]:
-        there = len(self.singles & singles)
-        return there, there
+        marked = len(self.singles & singles)
+        return marked, marked
 
 
 @dataclass(frozen=True, slots=True, eq=False)

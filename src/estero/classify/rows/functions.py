@@ -143,7 +143,7 @@ class FunctionWriter:
         one, other = left.function, right.function
         if kinds <= TIMES and left.tick != right.tick:
             one, other = in_ticks(left, "ns"), in_ticks(right, "ns")
-        test = (_FLOAT_TESTS if Kind.FLOAT in kinds else _TESTS)[sign]
+        test = (_FLOAT_TESTS if Kind.FLOAT in kinds else e.COMPARED)[sign]
         if right.literal is not None:
             return _compared_with(one, test, other(()))
         return of_two(one, other, test)
@@ -264,14 +264,6 @@ def _is_equal(one: float, other: float) -> bool:
     return one == other or (one != one and other != other)  # noqa: PLR0124
 
 
-_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": _is_equal,
     "!=": lambda one, other: not _is_equal(one, other),

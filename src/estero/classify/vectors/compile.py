@@ -35,23 +35,6 @@ from estero.language.tree.literals import Value
 from estero.language.tree.paths import is_path
 from estero.language.tree.schema import Kind
 
-_MIRRORED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
-    "=": "=",
-    "!=": "!=",
-    "<": ">",
-    "<=": ">=",
-    ">": "<",
-    ">=": "<=",
-}
-_NEGATED: Final[Mapping[e.ComparisonOperator, e.ComparisonOperator]] = {
-    "=": "!=",
-    "!=": "=",
-    "<": ">=",
-    "<=": ">",
-    ">": "<=",
-    ">=": "<",
-}
-
 
 class NotPlainError(Exception):
     """Raised for a condition, a column or a key that is not plain."""
@@ -150,10 +133,10 @@ class PlainColumns:
         self, sign: e.ComparisonOperator, left: e.Node, right: e.Node, *, is_true: bool
     ) -> Condition:
         if not isinstance(left, e.Attribute):
-            sign, left, right = _MIRRORED[sign], right, left
+            sign, left, right = e.MIRRORED[sign], right, left
         if not isinstance(left, e.Attribute) or left.variable is not None:
             raise NotPlainError
-        return self._compared(left.name, sign if is_true else _NEGATED[sign], _constant(right))
+        return self._compared(left.name, sign if is_true else e.NEGATED[sign], _constant(right))
 
     def _member(self, name: str, members: tuple[e.Literal | e.Range, ...], *, is_true: bool) -> Condition:
         """``IN {…}``: strings are looked up together, the rest one by one."""
@@ -251,15 +234,15 @@ class PlainColumns:
 
 def joined(parts: Iterable[Condition], *, some: bool) -> Condition:
     """The conditions joined; if one decides the result it stands alone, and neutral ones are left out."""
-    told: dict[Condition, None] = {}
+    undecided: dict[Condition, None] = {}
     for part in parts:
         if part == Constant(holds=some):
             return part
         if part != Constant(holds=not some):
-            told[part] = None
-    if len(told) < 2:
-        return next(iter(told), Constant(holds=not some))
-    return Joined(tuple(told), some=some)
+            undecided[part] = None
+    if len(undecided) < 2:
+        return next(iter(undecided), Constant(holds=not some))
+    return Joined(tuple(undecided), some=some)
 
 
 def _all(name: str, holds: bool) -> Condition:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from estero.classify.arrays import numbers_in, texts_of
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
-from estero.language.tree.expressions import ComparisonOperator
+from estero.language.tree.expressions import COMPARED, ComparisonOperator
 
 
 class Condition(ABC):
@@ -88,7 +88,7 @@ class NumberTest(Condition):
         if isinstance(self.constant, float):
             test = _FLOAT_TESTS[self.operator](numbers, np.float64(self.constant))
         else:
-            test = _TESTS[self.operator](numbers, numbers.dtype.type(self.constant))
+            test = COMPARED[self.operator](numbers, numbers.dtype.type(self.constant))
         known = columns.known(self.column)
         return test if known is None else test & known
 
@@ -141,7 +141,7 @@ class TextTest(TextCondition):
 
     def of_texts(self, texts: pa.Array) -> Mask:
         (constant,) = texts_of([self.text], texts.type)
-        return mask_of(_TEXT_TESTS[self.operator](texts, constant))
+        return mask_of(ARROW_TESTS[self.operator](texts, constant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,21 +179,13 @@ def _without_nulls(test: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(test.type, len(test), [None, test.buffers()[1]], offset=test.offset)
 
 
-_TESTS: Final[Mapping[str, Callable[[Any, Any], Mask]]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _FLOAT_TESTS: Final[Mapping[str, Callable[[Any, Any], Mask]]] = {
-    **_TESTS,
+    **COMPARED,
     ">": lambda numbers, constant: ~(numbers <= constant),
     ">=": lambda numbers, constant: ~(numbers < constant),
 }
 """The comparisons of floats; NaN, which is greater than every constant, is neither less nor equal."""
-_TEXT_TESTS: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
+ARROW_TESTS: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
     "<": pc.less,
@@ -201,3 +193,4 @@ _TEXT_TESTS: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+"""The comparisons of Arrow, which are NULL for NULL."""

@@ -60,8 +60,8 @@ class KnownPatterns:
         within = np.arange(sizes.sum()) - np.repeat(before, sizes)
         values, patterns = np.repeat(values, sizes), self._of_needles[np.repeat(begin, sizes) + within]
         if texts.null_count:
-            there = known_in(texts)[values]
-            values, patterns = values[there], patterns[there]
+            not_null = known_in(texts)[values]
+            values, patterns = values[not_null], patterns[not_null]
         doubtful = np.flatnonzero(~self._certain[patterns])
         kept = np.ones(values.size, np.bool_)
         kept[doubtful] = self._are_like(texts, lower, values[doubtful], patterns[doubtful])

@@ -49,13 +49,13 @@ def arrow_stream(
     """
     named = () if partitions is None else partitions.names
     asked = columns if columns is not None or not named else schema.names
-    there = None if asked is None else [name for name in asked if name not in named]
+    in_files = None if asked is None else [name for name in asked if name not in named]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             values = {} if partitions is None else partitions.values(file)
             with reading(file):
-                for batch in arrow_batches(file, there):
+                for batch in arrow_batches(file, in_files):
                     yield _with_values(batch, values, asked) if asked is not None and values else batch
 
     chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])

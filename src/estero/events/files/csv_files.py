@@ -67,7 +67,7 @@ def malformed_row(
         columns = {f"c{place}": "VARCHAR" for place in range(width)}
         strict = {"header": True, **dialect, "auto_detect": False, "columns": columns}
         try:
-            rows = rows_of("read_csv", [file], _told(strict))
+            rows = rows_of("read_csv", [file], _as_arguments(strict))
             with interruptible():
                 connection.execute(f"SELECT count(COLUMNS(*)) FROM {rows}").fetchall()
         except duckdb.Error as error:
@@ -79,7 +79,7 @@ def malformed_row(
 def has_quoted_newlines(connection: Connection, layout: TextLayout) -> bool:
     """Whether some value of these files continues on the next line."""
     for part in layout.parts:
-        quote = str(part.told.get("quote", '"')).encode()
+        quote = str(part.settings.get("quote", '"')).encode()
         if quote and any(quote in chunk for file in part.files for chunk in _chunks(file)):
             texts = (quoted(name) for name in part.names)
             held = " OR ".join(f"contains({text}, chr(10)) OR contains({text}, chr(13))" for text in texts)
@@ -162,8 +162,8 @@ def _width(delimiter: str, line: str) -> int:
 def _part(connection: Connection, file: str, options: Mapping[str, object]) -> Part:
     """One file, with its dialect and the names of its columns."""
     names, dialect = _names_and_dialect(connection, file, options)
-    told = {**dialect, "auto_detect": False, "columns": dict.fromkeys(names, "VARCHAR")}
-    return Part((file,), names, "read_csv", _told(told), dialect)
+    as_text = {**dialect, "auto_detect": False, "columns": dict.fromkeys(names, "VARCHAR")}
+    return Part((file,), names, "read_csv", _as_arguments(as_text), dialect)
 
 
 def _names_and_dialect(
@@ -178,20 +178,20 @@ def _names_and_dialect(
     if words and not sniffed["HasHeader"] and "header" not in options and _is_one_line(file):
         sniffed = _sniffed(connection, file, {**asked, "header": True})  # with no row below it
     names = tuple(column["name"] for column in sniffed["Columns"])
-    told = {**_dialect_only(dialect), "header": bool(sniffed["HasHeader"]), "skip": sniffed["SkipRows"]}
-    if told["header"] and may_be_changed(names):
-        header = _header(connection, file, told, len(names))
+    of_file = {**_dialect_only(dialect), "header": bool(sniffed["HasHeader"]), "skip": sniffed["SkipRows"]}
+    if of_file["header"] and may_be_changed(names):
+        header = _header(connection, file, of_file, len(names))
         if len(header) == len(names) and len(set(header)) == len(names):
             exact = exact_names(header)
             names = tuple(exact.get(name, name) for name in header)
         else:
             check_names(header, file)
-    return names, told
+    return names, of_file
 
 
 def _sniffed(connection: Connection, file: str, asked: Mapping[str, object]) -> dict[str, Any]:
     """What DuckDB finds a file to be."""
-    relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_told(asked)})")
+    relation = connection.execute(f"FROM sniff_csv({literal(as_one_file(file))}{_as_arguments(asked)})")
     described = [column[0] for column in relation.description or ()]
     return dict(zip(described, relation.fetchall()[0], strict=True))
 
@@ -202,10 +202,10 @@ def _is_one_line(file: str) -> bool:
     return len(list(itertools.islice(lines, 2))) == 1
 
 
-def _header(connection: Connection, file: str, told: Mapping[str, object], width: int) -> list[str]:
+def _header(connection: Connection, file: str, dialect: Mapping[str, object], width: int) -> list[str]:
     """The names as the header writes them: DuckDB renames the second of two that it takes for one."""
     columns = {f"column{place}": "VARCHAR" for place in range(width)}
-    as_row = _told({**told, "header": False, "auto_detect": False, "columns": columns})
+    as_row = _as_arguments({**dialect, "header": False, "auto_detect": False, "columns": columns})
     first = connection.execute(f"FROM {rows_of('read_csv', [file], as_row)} LIMIT 1").fetchone()
     return [name for name in first or () if name]
 
@@ -297,7 +297,7 @@ def check_options(options: Mapping[str, object]) -> None:
         _option(name, value)
 
 
-def _told(options: Mapping[str, object]) -> str:
+def _as_arguments(options: Mapping[str, object]) -> str:
     """Options as further arguments of DuckDB's reader."""
     return "".join(f", {name} = {_option(name, value)}" for name, value in options.items())
 

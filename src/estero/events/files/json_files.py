@@ -54,8 +54,9 @@ def json_layout(connection: Connection, files: Sequence[str]) -> TextLayout:
 def _reading(part: Part, types: dict[str, str]) -> Part:
     """The part read in these types."""
     columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in types.items())
-    options = f"{_options(part.told['shape'])}, records = true, auto_detect = false, columns = {{{columns}}}"
-    return Part(part.files, tuple(types), part.reader, options, part.told)
+    shape = part.settings["shape"]
+    options = f"{_options(shape)}, records = true, auto_detect = false, columns = {{{columns}}}"
+    return Part(part.files, tuple(types), part.reader, options, part.settings)
 
 
 def _options(shape: str) -> str:
@@ -172,7 +173,7 @@ def _structures(
     If files are written in several shapes there are none: such columns are of JSON. Numbers are strings
     inside a column that has an integer which a float may not hold.
     """
-    shapes = {part.told["shape"] for part in parts}
+    shapes = {part.settings["shape"] for part in parts}
     if not names or len(shapes) > 1:
         return {}
     files = tuple(file for part in parts for file in part.files)

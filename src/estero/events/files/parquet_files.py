@@ -59,15 +59,15 @@ def _alike(footer: FileMetaData, places: Sequence[int]) -> Iterator[tuple[tuple[
 
     Reading a column takes as long if all of it is NULL; if there is no other, the first is read.
     """
-    there = (_with_values(footer.row_group(group), places) for group in range(footer.num_row_groups))
-    for columns, groups in groupby(enumerate(there), itemgetter(1)):
+    with_values = (_with_values(footer.row_group(group), places) for group in range(footer.num_row_groups))
+    for columns, groups in groupby(enumerate(with_values), itemgetter(1)):
         yield columns, [group for group, _ in groups]
 
 
 def _with_values(group: RowGroupMetaData, places: Sequence[int]) -> tuple[int, ...]:
     """The columns at some indexes that have, or may have, a value in a row group."""
-    there = (number for number, place in enumerate(places) if not _is_null(group.column(place)))
-    return tuple(there) or (0,)
+    filled = (number for number, place in enumerate(places) if not _is_null(group.column(place)))
+    return tuple(filled) or (0,)
 
 
 def _is_null(chunk: ColumnChunkMetaData) -> bool:

@@ -75,6 +75,14 @@ def _what_is_there(path: str) -> str:
     )
 
 
+def names_file(text: str) -> bool:
+    """Whether a text is the path of a file."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for the name of a file
+        return False
+
+
 def as_file(path: str) -> str:
     """The path itself or, for a pipe, that of a copy of its content.
 

@@ -66,14 +66,14 @@ class Part:
     """Files that are read together, and the `names` of their columns.
 
     `reader` is the function of DuckDB that gives all columns as text, and `options` are its arguments, in
-    SQL. `told` has the same for other readers.
+    SQL. `settings` has them for other readers.
     """
 
     files: tuple[str, ...]
     names: tuple[str, ...]
     reader: str
     options: str
-    told: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def relation(self) -> str:

@@ -32,21 +32,21 @@ def _array(values: list[Any]) -> pa.Array:
 
 def _alike(values: list[Any]) -> list[Any]:
     """The values with texts in place of those that have no common type."""
-    there = [value for value in values if value is not None]
-    if there and all(isinstance(value, Mapping) for value in there):
-        names = dict.fromkeys(name for value in there for name in value)
-        columns = {name: iter(_alike([value.get(name) for value in there])) for name in names}
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, Mapping) for value in known):
+        names = dict.fromkeys(name for value in known for name in value)
+        columns = {name: iter(_alike([value.get(name) for value in known])) for name in names}
         return [None if value is None else {name: next(columns[name]) for name in names} for value in values]
-    if there and all(isinstance(value, list | tuple) for value in there):
-        items = iter(_alike([item for value in there for item in value]))
+    if known and all(isinstance(value, list | tuple) for value in known):
+        items = iter(_alike([item for value in known for item in value]))
         return [None if value is None else [next(items) for _ in value] for value in values]
-    if not all(isinstance(value, _SCALARS) for value in there):
+    if not all(isinstance(value, _SCALARS) for value in known):
         return values
     kinds = {
         bool if isinstance(value, bool) else float if isinstance(value, int) else type(value)
-        for value in there
+        for value in known
     }
-    large = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in there)
+    large = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in known)
     return [_text(value) for value in values] if len(kinds) > 1 or large else values
 
 

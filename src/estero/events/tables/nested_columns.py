@@ -38,8 +38,8 @@ def paths_in(names: Iterable[str], schema: pa.Schema) -> Paths:
     >>> paths_in(["a.b", "a.c"], pa.schema({"a": pa.struct({"b": pa.int64()})}))
     {'a.b': ('a', 'b')}
     """
-    there = {name: _steps(name, list(schema)) for name in names if name not in schema.names}
-    return {name: steps for name, steps in there.items() if steps is not None}
+    paths = {name: _steps(name, list(schema)) for name in names if name not in schema.names}
+    return {name: steps for name, steps in paths.items() if steps is not None}
 
 
 def _steps(name: str, fields: Sequence[pa.Field]) -> tuple[str, ...] | None:

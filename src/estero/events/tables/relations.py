@@ -11,9 +11,13 @@ possible position; if not, all rows are read, as without a declared order.
 
 Measured (2 million rows of five columns, 3900 of them relevant, CPU time of one count, seconds):
 
-==========================  ========  ==== relation                    all rows  some
-==========================  ========  ==== a table in order                0.53  0.22 ``ORDER BY`` that order
-0.66  0.42 a table whose last rows tie     0.27  0.51 ``ORDER BY`` another order      0.82  1.40
+==========================  ========  ====
+relation                    all rows  some
+==========================  ========  ====
+a table in order                0.53  0.22
+``ORDER BY`` that order         0.66  0.42
+a table whose last rows tie     0.27  0.51
+``ORDER BY`` another order      0.82  1.40
 ==========================  ========  ====
 
 The last two are run twice: whether there are ties is not known before the last row. Rejected: numbering by

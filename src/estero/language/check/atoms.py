@@ -50,7 +50,7 @@ def named_atoms(
     )
 
 
-def unnamed_atoms(tree: ConjunctiveTree, schema: Schema, type_column: str | None = None) -> tuple[str, ...]:
+def unnamed_atoms(tree: ConjunctiveTree, schema: Schema, type_column: str | None) -> tuple[str, ...]:
     """The atoms, as written, that have attributes by place of types with unknown attributes."""
     return tuple(
         str(atom)

@@ -36,22 +36,22 @@ def _note_step(schema: Schema | None, path: str, span: Span, problems: Problems)
     here = column_of(path)
     itself = "use the attribute itself"
     for step in steps_of(path):
-        there = None if schema is None else schema.inside(here)
+        outer = None if schema is None else schema.inside(here)
         further = element_of(here, step) if isinstance(step, int) else field_of(here, step)
-        if schema is None or there is None or schema.inside(further) is not None:
+        if schema is None or outer is None or schema.inside(further) is not None:
             here = further
             continue
-        what, name = there.described, quoted(here)
+        what, name = outer.described, quoted(here)
         if isinstance(step, int):
             message, expected = f"{name} is {what}, and has no elements", "an attribute that is a list"
-            fields = some(tuple(there.fields or ()), word="and")
-            hint = f"its fields are {fields}" if there.fields else itself
-        elif there.fields is None:
+            fields = some(tuple(outer.fields or ()), word="and")
+            hint = f"its fields are {fields}" if outer.fields else itself
+        elif outer.fields is None:
             message, expected = f"{name} is {what}, and has no fields", "an attribute that is a struct"
-            hint = f"its elements may: {name}[1].{quoted(step)}" if there.element else itself
+            hint = f"its elements may: {name}[1].{quoted(step)}" if outer.element else itself
         else:
-            message, expected = f"{name} has no field {step}", some(tuple(there.fields)) or "no field at all"
-            hint = suggestion(step, tuple(there.fields)) or SPELLING
+            message, expected = f"{name} has no field {step}", some(tuple(outer.fields)) or "no field at all"
+            hint = suggestion(step, tuple(outer.fields)) or SPELLING
         place = span if isinstance(step, int) else problems.inner_span(span, quoted(step))
         problems.add(message, place, expected=expected, hint=hint)
         return

@@ -21,8 +21,8 @@ class Problems:
         self, message: str, span: Span, *, piece: str | None = None, expected: str = "", hint: str = ""
     ) -> None:
         """Notes an error at `span` on the text there, unless `piece` is given."""
-        there = self.text[span.start : span.end] if piece is None else piece
-        error = QueryError(message, text=self.text, span=span, found=there, expected=expected, hint=hint)
+        found_text = self.text[span.start : span.end] if piece is None else piece
+        error = QueryError(message, text=self.text, span=span, found=found_text, expected=expected, hint=hint)
         self._errors.setdefault((span, message), error)
 
     @property

@@ -181,15 +181,15 @@ class _SelectChecker(VariablesChecker):
                 return None
             time = None if schema is None or schema.time is None else schema.column_kinds.get(schema.time)
             return Kind.DURATION if name == DURATION and time is Kind.TIMESTAMP else time
-        there = (*times, *sorted(map(named, keys)))
-        hint = AT_THE_END if name == DECIDED_TIME else suggestion(name, there)
+        selectable = (*times, *sorted(map(named, keys)))
+        hint = AT_THE_END if name == DECIDED_TIME else suggestion(name, selectable)
         if name in self._types:
             hint = f"a label is named in the pattern, by WHERE … AS; count({quoted(name)}) counts its events"
         variable = next(iter(self._types), "x")
         self._problems.add(
             f"{named(name)} is not a column of the answer",
             attribute.span,
-            expected=f"{some(there)}, or X.a with X a label",
+            expected=f"{some(selectable)}, or X.a with X a label",
             hint=hint or f"an attribute of the event marked {variable} is {quoted(variable)}.{quoted(name)}",
         )
         return None

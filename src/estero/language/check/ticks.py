@@ -33,7 +33,6 @@ _ALIKE: Final = frozenset({"greatest", "least", "coalesce", "nullif", "abs"})
 """Functions whose value is one of their arguments, or its negative."""
 _WHOLE: Final[Mapping[str, Any]] = {"<": ceil, ">=": ceil, "<=": floor, ">": floor}
 """The comparison of an integer with an integer that replaces one with a fraction."""
-_MIRRORED: Final[Mapping[str, e.ComparisonOperator]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def in_ticks(tree: Pattern, schema: Schema | None) -> Pattern:
@@ -83,7 +82,7 @@ class _Ticks:
                 if self._is(left, _DIFFERENCE):
                     return replace(changed, right=self._bound(right, operator))
                 if self._is(right, _DIFFERENCE):
-                    return replace(changed, left=self._bound(left, _MIRRORED.get(operator, operator)))
+                    return replace(changed, left=self._bound(left, e.MIRRORED[operator]))
             case e.Between(operand, low, high) if self._is(operand, _DIFFERENCE):
                 return replace(changed, low=self._bound(low, ">="), high=self._bound(high, "<="))
             case e.In(operand, members) if self._is(operand, _DIFFERENCE):

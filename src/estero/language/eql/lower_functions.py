@@ -202,9 +202,9 @@ def _between(arguments: Sequence[Typed], caseless: bool, span: Span) -> Typed:
     begin = _plus(place, e.Call("length", (left,)))
     rest = e.Call("substring", (searched, begin))
     end = e.Call("last_position" if greedy else "position", (rest, after))
-    there = e.And((e.Comparison(">", place, e.Literal(0)), e.Comparison(">", end, e.Literal(0))))
+    both_occur = e.And((e.Comparison(">", place, e.Literal(0)), e.Comparison(">", end, e.Literal(0))))
     between = e.Call("substring", (text, begin, _plus(end, -1)))
-    return Typed(e.Case((e.When(there, between),), span=span), Kind.STRING)
+    return Typed(e.Case((e.When(both_occur, between),), span=span), Kind.STRING)
 
 
 def _is_text(node: e.Node) -> bool:

@@ -172,10 +172,10 @@ class Lowering:
         lists = self._lists_in(node)
         if not lists:
             return e.IsNull(self.value(node).node, span=span)
-        there = self._each_element(
+        not_null = self._each_element(
             lists, lambda: e.Not(e.IsNull(self.value(node).node, span=span), span=span), span
         )
-        return e.Not(is_true(there), span=span)
+        return e.Not(is_true(not_null), span=span)
 
     # ---------------------------------------------------------------------------------------------- lists
 

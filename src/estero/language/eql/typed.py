@@ -94,5 +94,5 @@ def _is_decided(condition: e.Node) -> bool:
 
 def never(value: Typed, span: Span) -> e.Node:
     """False, or NULL if the value is NULL."""
-    there = e.Not(e.IsNull(value.node, span=span), span=span)
-    return e.Case((e.When(there, e.Literal(False, span=span), span=span),), span=span)
+    not_null = e.Not(e.IsNull(value.node, span=span), span=span)
+    return e.Case((e.When(not_null, e.Literal(False, span=span), span=span),), span=span)

@@ -89,7 +89,7 @@ def raise_all(errors: Sequence[QueryError]) -> None:
         raise first
 
 
-def parse_clause(text: str, start: int, end: int, dialect: Dialect = "duckdb") -> RowPatternClause:
+def parse_clause(text: str, start: int, end: int, dialect: Dialect) -> RowPatternClause:
     """The tree of the clause whose parentheses are at `start` and before `end` of a statement.
 
     Raises `QueryError` with all errors that can be found without knowing the columns.

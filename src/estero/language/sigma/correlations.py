@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import isfinite
@@ -14,6 +13,7 @@ from sigma.exceptions import SigmaError
 from estero.language.sigma import tree as s
 from estero.language.sigma.documents import Document
 from estero.language.sigma.read import FAILURES, about
+from estero.language.tree.expressions import COMPARED
 
 _TYPES: Final = get_args(s.CorrelationType)
 _NUMBERS: Final = ("value_sum", "value_avg", "value_median")
@@ -21,14 +21,6 @@ _NUMBERS: Final = ("value_sum", "value_avg", "value_median")
 _LONGEST: Final = (1 << 63) // 10**9
 """The longest timespan in seconds, because windows are 64-bit numbers of nanoseconds."""
 _SIGNS: Final = {"LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!="}
-_COMPARED: Final = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-    "!=": operator.ne,
-}
 
 
 def references_of(document: Document) -> tuple[str, ...]:
@@ -175,7 +167,7 @@ def _refuse_empty_ranges(
     near = sorted({count + apart for _, count in bounds for apart in (-1, 0, 1)})
     if kind in _NUMBERS:
         near += [(low + high) / 2 for low, high in pairwise(near)]
-    if not any(all(_COMPARED[sign](number, count) for sign, count in bounds) for number in near):
+    if not any(all(COMPARED[sign](number, count) for sign, count in bounds) for number in near):
         required = " and ".join(f"{sign} {count}" for sign, count in bounds)
         raise error(f"no number is {required}", "correlation", "condition", expected="gt: 100 with lte: 200")
 

@@ -212,7 +212,7 @@ def _with_place(error: Exception, document: Document) -> QueryError:
         message = f"the modifier {_MODIFIERS.get(name, name)} does not take {value}"
     elif not isinstance(error, SigmaError):
         message = f"this is not a valid rule: {message}"
-    return document.error(message, *(path or _by_class(error)))
+    return document.error(message, *(path or _SECTIONS.get(type(error).__name__, ())))
 
 
 def _with_place_of_value(error: QueryError, document: Document) -> QueryError:
@@ -239,10 +239,6 @@ _SECTIONS: Final = {
     "SigmaModifiedError": ("modified",),
     "SigmaNameError": ("name",),
 }
-
-
-def _by_class(error: Exception) -> tuple[str, ...]:
-    return _SECTIONS.get(type(error).__name__, ())
 
 
 def _path_of_mistake(document: Document) -> tuple[str | int, ...]:

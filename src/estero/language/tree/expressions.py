@@ -7,9 +7,11 @@ Spans are carried and ignored by equality.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, Final
 from typing import Literal as OneOf
 
 from estero.language.tree.literals import Value, in_lower_case, literal_text
@@ -17,6 +19,36 @@ from estero.language.tree.nodes import SyntaxNode, walked, with_changed
 from estero.language.tree.words import quoted
 
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
+MIRRORED: Final[Mapping[ComparisonOperator, ComparisonOperator]] = {
+    "=": "=",
+    "!=": "!=",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
+"""The operators that say the same with the sides exchanged."""
+
+NEGATED: Final[Mapping[ComparisonOperator, ComparisonOperator]] = {
+    "=": "!=",
+    "!=": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+}
+"""The operators that are true of values where these are false."""
+
+COMPARED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""The operators as functions of Python."""
+
 ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 AggregateFunction = OneOf["count", "sum", "avg", "stddev", "median", "min", "max", "first", "last", "list"]
 
@@ -440,8 +472,8 @@ def _in_place_of(element: str, attribute: Attribute, node: Node) -> Node | None:
 
 def _hash_of_some(parts: tuple[Node, ...]) -> int:
     """A hash of three parts: a tree is hashed at each of its levels, and rules have hundreds of parts."""
-    some = parts if len(parts) <= 3 else (parts[0], parts[len(parts) // 2], parts[-1])
-    return hash((len(parts), some))
+    sample = parts if len(parts) <= 3 else (parts[0], parts[len(parts) // 2], parts[-1])
+    return hash((len(parts), sample))
 
 
 def joined_by_logic(condition: Node) -> Iterator[Node]:

@@ -17,6 +17,8 @@ from estero.language.tree.words import quoted
 
 _LOOSE, _OR, _UNLESS, _AND, _ALL, _SEQUENCE, _POSTFIX, _ATOM = range(8)
 """The binding strength of the operators, loosest first."""
+_LONGEST = 120
+"""The longest text of a pattern in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,10 +352,10 @@ def with_distances(pattern: Pattern, change: Callable[[Distance], Distance]) -> 
     return with_changed(pattern, changed)
 
 
-def shortened(pattern: Pattern, most: int = 120) -> str:
+def shortened(pattern: Pattern) -> str:
     """The text of a pattern for use in a sentence: its beginning where it is long."""
     text = str(pattern)
-    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
 
 
 def as_atom(pattern: Pattern) -> str:

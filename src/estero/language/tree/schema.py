@@ -248,7 +248,7 @@ class Schema:
             return self.types[type_name]
         return None if self.closed else self.shared
 
-    def attributes_read(self, event_type: EventType, streams: tuple[str, ...] = ()) -> Attributes | None:
+    def attributes_read(self, event_type: EventType, streams: tuple[str, ...]) -> Attributes | None:
         """The attributes of the events that an atom reads, or None if there is no such type.
 
         `streams` are those of FROM. Where the events can be of several types, each attribute once, in the

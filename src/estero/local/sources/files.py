@@ -115,12 +115,12 @@ class AppearingFiles(Source):
         else:
             paths = [Path(name) for name in iglob(str(self._place))]  # noqa: PTH207 (absolute patterns)
         self._done.intersection_update(map(str, paths))  # files that are gone need not be remembered
-        there = [
+        waiting = [
             (path.stat().st_mtime_ns, str(path))
             for path in paths
             if path.name[0] not in "._" and str(path) not in self._done and path.is_file()
         ]
-        return [name for _, name in sorted(there)]
+        return [name for _, name in sorted(waiting)]
 
 
 def _lines_of(name: str) -> Iterator[bytes]:

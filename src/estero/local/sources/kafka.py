@@ -167,9 +167,9 @@ class KafkaTopics(Source):
 
         ends = set(self._at_end)
         for partition in self._next.keys() - ends:
-            there = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
+            offsets = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
             read = self._read.get(partition, self._next[partition])
-            if there is not None and 0 <= there[1] <= read:
+            if offsets is not None and 0 <= offsets[1] <= read:
                 ends.add(partition)
         return ends
 
@@ -190,12 +190,12 @@ class KafkaTopics(Source):
         partitions: list[tuple[str, int]] = []
         for topic in self._address.name.split(","):
             try:
-                there = self._consumer.list_topics(topic, timeout=_TIMEOUT).topics[topic]
+                listed = self._consumer.list_topics(topic, timeout=_TIMEOUT).topics[topic]
             except KafkaException as error:
                 raise self._error(error.args[0]) from error
-            if there.error is not None:
-                raise self._error(there.error)
-            partitions += [(topic, number) for number in sorted(there.partitions)]
+            if listed.error is not None:
+                raise self._error(listed.error)
+            partitions += [(topic, number) for number in sorted(listed.partitions)]
         return partitions
 
     def _look_for_partitions(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from estero.errors import DataError, EsteroError
+from estero.queries.rules.read_rules import read_files
 from estero.queries.rules.rule_files import files_below, language_of
 from estero.queries.rules.rule_origin import RuleOrigin
-from estero.queries.rules.rule_set import read_files
 from estero.queries.rules.rule_texts import LANGUAGES
 from estero.queries.statement import raise_first
 

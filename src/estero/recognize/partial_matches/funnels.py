@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import untaken
+from estero.answers.answer_schema import untaken
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import POSITION, event_column
 from estero.events.database import lent_cursor
@@ -39,10 +39,10 @@ def funnel_table(
     plan: LevelsPlan,
     source: Source,
     *,
-    by_partition: bool = False,
-    by: Sequence[str] = (),
-    until: int | None = None,
-    threads: int = 1,
+    by_partition: bool,
+    by: Sequence[str],
+    until: int | None,
+    threads: int,
 ) -> pa.Table:
     """The columns of `estero.answers.funnel.Funnel`, in the order of partitions, attributes and steps.
 

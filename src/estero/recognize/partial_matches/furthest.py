@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from estero.answers.report import (
+from estero.answers.answer_schema import (
     COMPLETE,
     EXPIRED_TIME,
     STEPS,
@@ -18,6 +18,7 @@ from estero.answers.report import (
     schema_with_partials,
 )
 from estero.answers.wait import times_after
+from estero.classify.arrays import one_batch
 from estero.engine.int64 import saturated
 from estero.plan.levels import PartialsPlan
 from estero.recognize.consumed import Consumed
@@ -128,7 +129,7 @@ class Furthest:
     def _marked(self, placed: Placed, steps: int, *, complete: bool) -> pa.Table:
         """Rows with all columns: missing ones are NULL."""
         rows = placed.rows
-        there: dict[str, Any] = {
+        of_partials: dict[str, Any] = {
             STEPS: pa.array(np.full(rows.num_rows, steps)),
             COMPLETE: pa.array(np.full(rows.num_rows, complete)),
         }
@@ -136,7 +137,7 @@ class Furthest:
         columns = []
         for field in self.schema:
             partial = partial_of(field)
-            column = own.get(field.name) if partial is None else there.get(partial)
+            column = own.get(field.name) if partial is None else of_partials.get(partial)
             if partial == EXPIRED_TIME and not complete:
                 column = times_after(placed.stamp, self._window.length, field.type)
             columns.append(pa.nulls(rows.num_rows, field.type) if column is None else column.cast(field.type))
@@ -153,8 +154,7 @@ class Furthest:
 
 
 def _as_array(table: pa.Table) -> Any:
-    batches = table.combine_chunks().to_batches()
-    return batch_as_array(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema))
+    return batch_as_array(one_batch(table))
 
 
 def _as_table(array: Any, schema: pa.Schema) -> pa.Table:

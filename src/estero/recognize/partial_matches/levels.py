@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.answers.answer_schema import answer_schema
 from estero.answers.event_store import EventStore
-from estero.answers.report import answer_schema, key_column
+from estero.answers.report import key_column
 from estero.classify.arrays import as_key
 from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import NO_PARTITION, EventBatch
@@ -189,8 +190,8 @@ def _times(by: NDArray[np.int64], store: EventStore, clock: str, seen: NDArray[n
     """The times of events with these sequence numbers; NULL for `NEVER`, and after the positions `seen`."""
     never = by == NEVER
     if seen is not None:
-        there = np.flatnonzero(~never)
-        never[there] = numbers_of(store.take(by[there], [POSITION]), POSITION) > seen[there]
+        ended = np.flatnonzero(~never)
+        never[ended] = numbers_of(store.take(by[ended], [POSITION]), POSITION) > seen[ended]
     times = np.zeros(by.size, np.int64)
     times[~never] = numbers_of(store.take(by[~never], [clock]), clock)
     return pa.array(times, mask=never)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.answer_schema import answer_schema, columns_alike, with_partial_columns
 from estero.answers.held_run import HeldRows
-from estero.answers.report import answer_schema, columns_alike, with_partial_columns
 from estero.answers.wait import times_after
 from estero.classify.column_names import POSITION
 from estero.engine.int64 import saturated
@@ -27,9 +27,7 @@ from estero.recognize.until import check_until
 from estero.system.cached_property import cached_property
 
 
-def partials_table(
-    plan: PartialsPlan, source: Source, until: int | None = None, threads: int = 1
-) -> pa.Table:
+def partials_table(plan: PartialsPlan, source: Source, until: int | None, threads: int) -> pa.Table:
     """The partial matches of starts whose windows have passed, by end and start.
 
     The columns are those of the answer, then ``steps`` (int64: the level) and, where the events have a time

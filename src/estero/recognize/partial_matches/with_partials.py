@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.answers.answer_schema import COMPLETE, STEPS, partial_of, schema_with_partials
 from estero.answers.held_run import HeldRows
-from estero.answers.report import COMPLETE, STEPS, partial_of, schema_with_partials
 from estero.answers.run import Run
 from estero.recognize.partial_matches.partials_run import PartialsRun
 from estero.recognize.source_run import SourceRun

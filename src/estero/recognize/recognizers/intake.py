@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,19 +11,15 @@ from numpy.typing import NDArray
 
 from estero.answers.event_store import Single
 from estero.answers.shown_values import shown_values
-from estero.classify.arrays import array_of, empty_batch, numbers_in
+from estero.classify.arrays import array_of, empty_batch, numbers_in, one_array, one_batch
 from estero.classify.column_names import (
-    BITS,
     HELD,
     HELD_ERA,
     HELD_RELEVANT,
     POSITION,
     TIME,
-    VALUES,
     attribute_in,
     event_column,
-    numbered,
-    value_name,
 )
 from estero.classify.rows.classified import ClassifiedRow
 from estero.classify.rows.typed import AskSqlError, NotInPythonError
@@ -37,10 +32,10 @@ from estero.events.streams.batch_classifier import Ask, Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
-from estero.events.tables.shown_types import encoded_as, plain, plain_schema, plain_type
+from estero.events.tables.shown_types import encoded_as, plain_type
 from estero.language.tree.words import named
 from estero.plan.plan import Classification
-from estero.recognize.excerpts import words_of_bits
+from estero.recognize.recognizers.held_events import Conversion, as_held, held_columns, in_era
 from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import State, batch_as_array, batch_of_array, refuse_other, sound_content
 
@@ -95,7 +90,7 @@ class Intake:
         self.columns: Any = self._classifier.columns
         """The columns of events as they come."""
         types = order_types(self.columns, layout)
-        self._held = ReorderBuffer(_held_columns(self.schema), types, layout.lateness, strict=strict)
+        self._held = ReorderBuffer(held_columns(self.schema), types, layout.lateness, strict=strict)
         self.position: int = 0
         """The position of the next event."""
         self.late: int = 0
@@ -231,10 +226,10 @@ class Intake:
         late = self._held.late(incoming.times, order)
         self._late_events = incoming.events.filter(pa.array(late)) if late.any() else self._no_events
         if self.era is not None:
-            incoming = incoming._replace(classified=_in_era(incoming.classified, self.era, self.schema))
+            incoming = incoming._replace(classified=in_era(incoming.classified, self.era, self.schema))
         on_time = np.flatnonzero(~late)
         self.late += late.size - on_time.size
-        held = _held(incoming, on_time)
+        held = as_held(incoming, on_time)
         self._held.add(held, incoming.times[on_time], [column.take(pa.array(on_time)) for column in order])
         return self._let_go()
 
@@ -273,7 +268,7 @@ class Intake:
         positions = array_of(numbers_in(relevant.column(self._places[POSITION])) + first)
         for name in (POSITION, TIME) if self._layout.columns.time is None else (POSITION,):
             relevant = relevant.set_column(self._places[name], self.schema.field(name), positions)
-        return relevant if era is None else _in_era(relevant, era, self.schema)
+        return relevant if era is None else in_era(relevant, era, self.schema)
 
     def times(self, events: pa.Table) -> NDArray[np.int64]:
         """The times of events in the `columns`, in ticks; 0 where there are none."""
@@ -282,7 +277,7 @@ class Intake:
     def again(self, events: pa.Table, first: int) -> pa.RecordBatch:
         """The relevant ones of events that were released before, in order, the first one at a place."""
         classified = self._classifier.classified(events, self.times(events)).classified
-        return self._placed(_in_era(classified, 0, self.schema), first)
+        return self._placed(in_era(classified, 0, self.schema), first)
 
     def follow(self, other: Intake, *, bits: bool, held: pa.Table | None = None) -> None:
         """Continues from another intake of the same stream, which may be closed afterwards.
@@ -293,7 +288,7 @@ class Intake:
         self.position, self.late, self.era = other.position, other.late, other.era
         pending = other._held.pending()
         if held is None:
-            converted = _Conversion(pending, other._asked, self._asked) if bits else _Conversion(pending)
+            converted = Conversion(pending, other._asked, self._asked) if bits else Conversion(pending)
             pending = converted.to(self._held.schema)
         else:
             pending = self._classified_again(held, pending)
@@ -302,8 +297,8 @@ class Intake:
     def _classified_again(self, held: pa.Table, pending: pa.Table) -> pa.Table:
         """Events that are `pending` in another intake, in their order, in the form of this one."""
         incoming = self._classifier.classified(held, self.times(held))
-        incoming = incoming._replace(classified=_in_era(incoming.classified, 0, self.schema))
-        again = _held(incoming, np.arange(held.num_rows))
+        incoming = incoming._replace(classified=in_era(incoming.classified, 0, self.schema))
+        again = as_held(incoming, np.arange(held.num_rows))
         columns = dict(zip(again.column_names, again.columns, strict=True))
         kept = [name for name in pending.column_names if name.startswith(HELD) and name != HELD_RELEVANT]
         columns |= {name: pending.column(name) for name in kept}
@@ -376,99 +371,17 @@ def _count(number: int) -> int:
     return number
 
 
-def _held_columns(events: pa.Schema) -> pa.Schema:
-    """The columns of events that are held back: irrelevant ones, which only count, have NULLs."""
-    nullable = [field.with_nullable(True) for field in plain_schema(events)]
-    return pa.schema([*nullable, pa.field(HELD_RELEVANT, pa.bool_())])
-
-
-def _held(incoming: Incoming, rows: NDArray[np.int64]) -> pa.Table:
-    """Some events of a batch, in the form in which they are held back."""
-    places = np.full(incoming.events.num_rows, -1)
-    places[incoming.classified.column(POSITION).to_numpy()] = np.arange(incoming.classified.num_rows)
-    chosen = places[rows]
-    relevant = chosen >= 0
-    taken = incoming.classified.take(pa.array(chosen, mask=~relevant))
-    columns = [*map(plain, taken.columns), pa.array(relevant)]
-    return pa.Table.from_arrays(columns, names=[*incoming.classified.schema.names, HELD_RELEVANT])
-
-
-@dataclass(frozen=True, slots=True)
-class _Conversion:
-    """The conversion of events `held` back to the form for other plans.
-
-    Bits that are needed `now` and were not `before` are 0, and values NULL. Events with neither only count.
-    """
-
-    held: pa.Table
-    before: Classification | None = None
-    now: Classification | None = None
-
-    def to(self, schema: pa.Schema) -> pa.Table:
-        """The events in these columns."""
-        words = self._words(schema)
-        return pa.Table.from_arrays([self._column(field, words) for field in schema], schema=schema)
-
-    def _column(self, field: pa.Field, words: Mapping[str, pa.Array]) -> pa.ChunkedArray | pa.Array:
-        name: str | None = field.name
-        if self.now is None and field.name == HELD_RELEVANT:
-            return pa.repeat(pa.scalar(False), self.held.num_rows)
-        if field.name in words:
-            return words[field.name]
-        if field.name.startswith(VALUES):
-            name = self._values().get(field.name)
-        if name in self.held.column_names and (self.now is not None or field.name.startswith(HELD)):
-            return self.held.column(name).cast(field.type)
-        return pa.nulls(self.held.num_rows, field.type)
-
-    def _words(self, schema: pa.Schema) -> dict[str, pa.Array]:
-        names = numbered(BITS, schema.names)
-        if self.before is None or self.now is None:
-            return {name: array_of(np.zeros(self.held.num_rows, np.int64)) for name in names}
-        places = {predicate: place for place, predicate in enumerate(self.before.predicates)}
-        before = [
-            self.held.column(name).fill_null(0).to_numpy() for name in numbered(BITS, self.held.column_names)
-        ]
-        kept = [places.get(predicate) for predicate in self.now.predicates]
-        return dict(zip(names, map(array_of, words_of_bits(before, kept, len(names))), strict=True))
-
-    def _values(self) -> dict[str, str]:
-        """The values that are compared now, by their previous names."""
-        if self.before is None or self.now is None:
-            return {}
-        before = {value: value_name(place) for place, value in enumerate(self.before.values)}
-        return {
-            value_name(place): before[value] for place, value in enumerate(self.now.values) if value in before
-        }
-
-
-def _in_era(classified: pa.RecordBatch, era: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Classified events with the era in which they came."""
-    eras = array_of(np.full(classified.num_rows, era, np.int64))
-    return classified.append_column(schema.field(HELD_ERA), eras)
-
-
 def order_types(columns: pa.Schema, layout: StreamLayout) -> list[pa.DataType]:
     """The types of `order_columns`."""
     return [plain_type(columns.field(event_column(name)).type) for name in layout.columns.order]
 
 
 def order_columns(events: pa.Table, layout: StreamLayout) -> list[pa.Array]:
-    """The columns of events that break ties."""
-    return [_one_array(events.column(event_column(name))) for name in layout.columns.order]
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    """One plain array, which Arrow can sort."""
-    return column.cast(plain_type(column.type)).combine_chunks()
+    """The columns of events that break ties, as plain arrays, which Arrow can sort."""
+    columns = (events.column(event_column(name)) for name in layout.columns.order)
+    return [one_array(column.cast(plain_type(column.type))) for column in columns]
 
 
 def _with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
     place = batch.schema.get_field_index(name)
     return batch.set_column(place, batch.schema.field(place), column)
-
-
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """The rows of a table in one batch."""
-    arrays = [column.combine_chunks() for column in table.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)

@@ -96,10 +96,10 @@ def shed_to(limit: int, measured: Callable[[], Extent], shed: Callable[[], int])
     first = extent = measured()
     partitions = 0
     while extent.bytes > limit:
-        some = shed()
-        if not some:
+        dropped = shed()
+        if not dropped:
             break
-        partitions += some
+        partitions += dropped
         extent = measured()
     return Shed(partitions, first.events - extent.events)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from estero.classify.arrays import one_array
 from estero.errors import QueryError
 from estero.events.fetching import mapped
 from estero.language.row_patterns.check import read_expressions
@@ -37,7 +38,7 @@ from estero.recognize.row_patterns.keys import Key, keys_of
 from estero.recognize.row_patterns.match_finder import MatchFinder
 from estero.recognize.row_patterns.matches import Matches, ShownRows, resumed_rows, shown_rows
 from estero.recognize.row_patterns.measures import shown_table, taken
-from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows, whole
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, Relation, ordered_rows
 from estero.recognize.row_patterns.resumption import (
     Surroundings,
     reads_number,
@@ -132,7 +133,7 @@ class Evaluation:
         name = unique("times")
         columns = window_columns(self._names, [replace(self.order[0], value="t")], PREFIX, known="")
         sql = f"SELECT {', '.join(columns)} FROM {name}"
-        return whole(self._statements.table(sql, "WITHIN", {name: pa.table({"t": times})}).column(1))
+        return one_array(self._statements.table(sql, "WITHIN", {name: pa.table({"t": times})}).column(1))
 
     def window_length(self) -> Any:
         """The value of WITHIN: a number, or an interval with months, days and nanoseconds."""
@@ -201,10 +202,10 @@ class Evaluation:
         self, rows: OrderedRows, row: NDArray[np.int64]
     ) -> tuple[list[tuple[str, pa.Array]], list[tuple[str, pa.Array]]]:
         """The columns before the measures and after them."""
-        there = np.ones(row.size, np.bool_)
+        all_exist = np.ones(row.size, np.bool_)
         columns = self._names.columns
         before = [
-            (key.name, taken(values, row, there))
+            (key.name, taken(values, row, all_exist))
             for key, values in zip(self.partition, rows.keys, strict=True)
         ]
         if self.clause.rows == "one":
@@ -213,9 +214,9 @@ class Evaluation:
         for key in self.order:
             if key.column is not None and key.column not in given:
                 given.add(key.column)
-                before.append((key.name, taken(rows.columns[key.column], row, there)))
+                before.append((key.name, taken(rows.columns[key.column], row, all_exist)))
         behind = [
-            (name, taken(rows.columns[number], row, there))
+            (name, taken(rows.columns[number], row, all_exist))
             for number, name in enumerate(columns)
             if number not in given
         ]

@@ -70,7 +70,7 @@ class Place(NamedTuple):
     """Rows of the input, and which of them exist."""
 
     row: Ints
-    there: NDArray[np.bool_]
+    exists: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -97,34 +97,34 @@ class ShownRows:
         low, high = self._borders(final=address.final)
         if address.rows is None:
             place = high - address.offset if address.last else low + address.offset
-            there = (place >= low) & (place <= high)
+            exists = (place >= low) & (place <= high)
         else:
             places, before = self._occurrences(address.rows)
             first, behind = before[low], before[np.maximum(high + 1, low)]
             index = behind - 1 - address.offset if address.last else first + address.offset
-            there = (index >= first) & (index < behind)
-            place = places[np.where(there, index, 0)] if places.size else low
-        there &= self.match >= 0
+            exists = (index >= first) & (index < behind)
+            place = places[np.where(exists, index, 0)] if places.size else low
+        exists &= self.match >= 0
         match = np.maximum(self.match, 0)
         if not self.matches.start.size:
-            return Place(np.zeros_like(self.row), there)
+            return Place(np.zeros_like(self.row), exists)
         row = self.matches.start[match] + place - low + address.shift
         if address.shift:
             partition = self.matches.partition[match]
-            there &= (row >= self.rows.first[partition]) & (row < self.rows.first[partition + 1])
-        return Place(row, there)
+            exists &= (row >= self.rows.first[partition]) & (row < self.rows.first[partition + 1])
+        return Place(row, exists)
 
     def variable_at(self, address: Address) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """The variable's number of the rows that an address names, and whether they have one in the match."""
-        row, there = self.at(address)
+        row, exists = self.at(address)
         if not self.matches.start.size:
-            return np.zeros(row.size, np.int32), there
+            return np.zeros(row.size, np.int32), exists
         match = np.maximum(self.match, 0)
         inside = row - self.matches.start[match]
-        there = there & (inside >= 0) & (inside < self.matches.length[match])
-        place = np.where(there, self.matches.offset[match] + inside, 0)
+        exists = exists & (inside >= 0) & (inside < self.matches.length[match])
+        place = np.where(exists, self.matches.offset[match] + inside, 0)
         variables = self.matches.variable
-        return (variables[place] if variables.size else np.zeros(row.size, np.int32)), there
+        return (variables[place] if variables.size else np.zeros(row.size, np.int32)), exists
 
     def count(self, rows: Rows, *, final: bool) -> Ints:
         """The number of rows of these variables up to each row, or in its match."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from estero.classify.arrays import one_array
 from estero.errors import QueryError
 from estero.language.row_patterns.slots import (
     Address,
@@ -45,10 +46,10 @@ class SlotColumns:
             case Value(address, column):
                 return taken(shown.rows.columns[column], *self._at(address))
             case Presence(address):
-                return pa.array(self._at(address).there)
+                return pa.array(self._at(address).exists)
             case Label(address):
-                variable, there = shown.variable_at(address)
-                return _labels(shown.matches, variable, there)
+                variable, exists = shown.variable_at(address)
+                return _labels(shown.matches, variable, exists)
             case Count(rows, final):
                 return pa.array(shown.count(rows, final=final), mask=shown.match < 0)
             case MatchNumber():
@@ -112,36 +113,31 @@ def matched_rows(matches: Matches, rows: OrderedRows, numbers: Iterable[int]) ->
     if empty.size:
         order = np.argsort(match, kind="stable")
         match, row, variable = match[order], row[order], variable[order]
-    there = variable >= 0
+    exists = variable >= 0
     columns = {
         "match": pa.array(match),
         "place": pa.array(np.arange(match.size, dtype=np.int64)),
         "variable": pa.array(variable),
-        "label": _labels(matches, np.maximum(variable, 0), there),
+        "label": _labels(matches, np.maximum(variable, 0), exists),
         "number": pa.array(matches.number[match]),
     }
     for number in sorted(numbers):
-        columns[column_name(number)] = taken(rows.columns[number], row, there)
+        columns[column_name(number)] = taken(rows.columns[number], row, exists)
     return pa.table(columns)
 
 
-def taken(column: pa.Array, index: Ints, there: np.ndarray) -> pa.Array:
+def taken(column: pa.Array, index: Ints, exists: np.ndarray) -> pa.Array:
     """The values at places, NULL where there are none."""
     if not len(column):
         return pa.nulls(index.size, column.type)
-    if there.all():
+    if exists.all():
         return column.take(pa.array(index))
-    return column.take(pa.array(np.where(there, index, 0), mask=~there))
+    return column.take(pa.array(np.where(exists, index, 0), mask=~exists))
 
 
-def _labels(matches: Matches, variable: np.ndarray, there: np.ndarray) -> pa.Array:
+def _labels(matches: Matches, variable: np.ndarray, exists: np.ndarray) -> pa.Array:
     names = pa.array(matches.labels or [""], pa.string())
-    return taken(names, variable.astype(np.int64), there)
-
-
-def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return taken(names, variable.astype(np.int64), exists)
 
 
 Columns = Sequence[tuple[str, pa.Array]]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.classify.arrays import one_array
 from estero.classify.sql_texts import quoted
 from estero.errors import warn
 from estero.language.row_patterns.expressions import Names
@@ -153,17 +154,17 @@ def ordered_rows(
         sql += f" ORDER BY {', '.join(sort)}"
     table = statements.table(sql, "the input of MATCH_RECOGNIZE")
     size = table.num_rows
-    arrays = {number: whole(table.column(f"{prefix}c{number}")) for number in columns}
+    arrays = {number: one_array(table.column(f"{prefix}c{number}")) for number in columns}
     keys = [
-        whole(table.column(f"{prefix}p{place}")) if key.column is None else arrays[key.column]
+        one_array(table.column(f"{prefix}p{place}")) if key.column is None else arrays[key.column]
         for place, key in enumerate(partition)
     ]
-    compared = [whole(table.column(f"{prefix}hash"))] if hashed else keys
+    compared = [one_array(table.column(f"{prefix}hash"))] if hashed else keys
     first = first_rows(compared, size)
     until = None
     if clause.within is not None:
         time, deadline = table.column(f"{prefix}time"), table.column(f"{prefix}deadline")
-        until = until_of(whole(time), whole(deadline), first, order[0])
+        until = until_of(one_array(time), one_array(deadline), first, order[0])
     progress = _progress(table, first, prefix, relation) if relation.pieces else None
     return OrderedRows(
         arrays,
@@ -182,11 +183,11 @@ def _progress(table: pa.Table, first: NDArray[np.int64], prefix: str, relation: 
     over = np.zeros(table.num_rows, np.bool_)
     if relation.known:
         ended[:] = False
-        over = pc.fill_null(whole(table.column(f"{prefix}over")), False).to_numpy(zero_copy_only=False)
+        over = pc.fill_null(one_array(table.column(f"{prefix}over")), False).to_numpy(zero_copy_only=False)
     elif not relation.last:
         ended[-1:] = False
     dropped, begin, number, covered = (
-        whole(table.column(f"{prefix}{name}")).to_numpy()[first[:-1]] for name in PROGRESS
+        one_array(table.column(f"{prefix}{name}")).to_numpy()[first[:-1]] for name in PROGRESS
     )
     return Progress(dropped, begin, number, covered, ended, over)
 
@@ -226,25 +227,18 @@ def prefix_for(columns: Sequence[str]) -> str:
     return prefix
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
-
-
 def first_rows(keys: Sequence[pa.Array], size: int) -> NDArray[np.int64]:
     """The first rows of the partitions, and the end."""
     if not size:
         return np.zeros(1, np.int64)
     begins = np.zeros(size - 1, np.bool_)
     for key in keys:
-        there = None if not key.null_count else key.is_valid().to_numpy(zero_copy_only=False)
-        values = pc.fill_null(key, _nothing(key.type)) if there is not None else key
+        valid = None if not key.null_count else key.is_valid().to_numpy(zero_copy_only=False)
+        values = pc.fill_null(key, _nothing(key.type)) if valid is not None else key
         numbers = values.view(_INTEGERS[values.type.bit_width]).to_numpy()
         begins |= numbers[1:] != numbers[:-1]
-        if there is not None:
-            begins |= there[1:] != there[:-1]
+        if valid is not None:
+            begins |= valid[1:] != valid[:-1]
     return np.concatenate([[0], np.flatnonzero(begins) + 1, [size]]).astype(np.int64)
 
 

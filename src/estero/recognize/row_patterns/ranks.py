@@ -42,44 +42,44 @@ def _is_integer(kind: pa.DataType) -> bool:
 
 def ranks(column: pa.Array, *, descending: bool = False, nulls_first: bool = False) -> NDArray[np.uint64]:
     """An integer for each value, in the order of the values; reversed if `descending`."""
-    there = None if not column.null_count else np.asarray(column.is_valid())
+    valid = None if not column.null_count else np.asarray(column.is_valid())
     if pa.types.is_string(column.type):
         encoded = column.dictionary_encode()
-        numbers: NDArray[Any] = _order_of(encoded.dictionary)[_integers(encoded.indices, there)]
+        numbers: NDArray[Any] = _order_of(encoded.dictionary)[_integers(encoded.indices, valid)]
         numbers = numbers.astype(np.uint64)
     elif pa.types.is_floating(column.type):
         column = column.cast(pa.float64())
-        numbers = float_ranks(column if there is None else pc.fill_null(column, 0.0)).view(np.uint64) ^ _SIGN
+        numbers = float_ranks(column if valid is None else pc.fill_null(column, 0.0)).view(np.uint64) ^ _SIGN
     else:
-        numbers = _integers(column, there)
+        numbers = _integers(column, valid)
         if numbers.size:
-            known = numbers if there is None else numbers[there]
+            known = numbers if valid is None else numbers[valid]
             lowest = known.min() if known.size else numbers.dtype.type(0)
             numbers = numbers.astype(np.uint64) - np.uint64(int(lowest) & (1 << 64) - 1)
         numbers = numbers.astype(np.uint64)
-    if there is not None:
-        numbers = np.where(there, numbers, np.uint64(0))
+    if valid is not None:
+        numbers = np.where(valid, numbers, np.uint64(0))
     result: NDArray[np.uint64] = numbers
     highest = int(result.max(initial=0))
     if descending:
         result = np.uint64(highest) - result
-    if there is None:
+    if valid is None:
         return result
     if highest == _HIGHEST:  # there is no integer left for NULL
         places = np.unique(result, return_inverse=True)[1]
-        return ranks(pa.array(places, mask=~there), nulls_first=nulls_first)
+        return ranks(pa.array(places, mask=~valid), nulls_first=nulls_first)
     null = np.uint64(0 if nulls_first else highest + 1)
-    return np.where(there, result + np.uint64(nulls_first), null)
+    return np.where(valid, result + np.uint64(nulls_first), null)
 
 
-def _integers(column: pa.Array, there: NDArray[np.bool_] | None) -> NDArray[Any]:
+def _integers(column: pa.Array, valid: NDArray[np.bool_] | None) -> NDArray[Any]:
     """The integers that values are stored as, 0 for NULL."""
     kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
     elif not pa.types.is_integer(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    if there is not None:
+    if valid is not None:
         column = pc.fill_null(column, 0)
     numbers: NDArray[Any] = np.asarray(column)
     return numbers
@@ -123,9 +123,9 @@ def codes_of(columns: Sequence[pa.Array]) -> Codes:
 
 def _codes(column: pa.Array) -> Codes:
     rows = len(column)
-    there = None if not column.null_count else np.asarray(column.is_valid())
+    valid = None if not column.null_count else np.asarray(column.is_valid())
     if _is_integer(column.type):
-        numbers = _integers(column, there)
+        numbers = _integers(column, valid)
         lowest, highest = (int(numbers.min()), int(numbers.max())) if rows else (0, 0)
         size = highest - lowest + 1
         if size <= max(rows, _FEW_CODES):
@@ -133,14 +133,14 @@ def _codes(column: pa.Array) -> Codes:
             for start in range(0, rows, _PIECE):
                 piece = numbers[start : start + _PIECE].astype(np.uint64)
                 code[start : start + _PIECE] = piece - np.uint64(lowest & (1 << 64) - 1)
-            return _with_null(code, size, there)
+            return _with_null(code, size, valid)
     encoded = column.dictionary_encode()
-    code = _order_of(encoded.dictionary).astype(np.uint32)[_integers(encoded.indices, there)]
-    return _with_null(code, len(encoded.dictionary), there)
+    code = _order_of(encoded.dictionary).astype(np.uint32)[_integers(encoded.indices, valid)]
+    return _with_null(code, len(encoded.dictionary), valid)
 
 
-def _with_null(code: NDArray[np.uint32], size: int, there: NDArray[np.bool_] | None) -> Codes:
-    return Codes(code, size) if there is None else Codes(np.where(there, code, np.uint32(size)), size + 1)
+def _with_null(code: NDArray[np.uint32], size: int, valid: NDArray[np.bool_] | None) -> Codes:
+    return Codes(code, size) if valid is None else Codes(np.where(valid, code, np.uint32(size)), size + 1)
 
 
 def _fewer(numbers: NDArray[np.uint64], size: int) -> Codes:

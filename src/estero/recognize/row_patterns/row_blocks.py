@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.classify.arrays import one_array
 from estero.engine.row_patterns.row_order import Order, is_ordered, lexicographic_order, order_by
 from estero.language.row_patterns.expressions import Names
-from estero.recognize.row_patterns.ordered_rows import OrderedRows, first_rows, whole
+from estero.recognize.row_patterns.ordered_rows import OrderedRows, first_rows
 from estero.recognize.row_patterns.ranks import Codes, codes_of, has_codes, has_ranks, ranks
 from estero.recognize.row_patterns.selection import HASH, Selection
 from estero.recognize.row_patterns.statements import Statements
@@ -61,12 +62,12 @@ def blocks_of(statements: Statements, selection: Selection, names: Names, *, str
 
 def _ordered(table: pa.Table, selection: Selection, first: NDArray[np.int64]) -> OrderedRows:
     """The rows of a table that are in order, whose columns are those of a selection."""
-    arrays = {number: whole(table.column(name)) for number, name in selection.columns.items()}
+    arrays = {number: one_array(table.column(name)) for number, name in selection.columns.items()}
     until = None
     if selection.is_limited:
-        time, deadline = (whole(table.column(name)) for name in selection.within_columns)
+        time, deadline = (one_array(table.column(name)) for name in selection.within_columns)
         until = until_of(time, deadline, first, selection.order[0])
-    keys = [whole(table.column(name)) for name in selection.keys]
+    keys = [one_array(table.column(name)) for name in selection.keys]
     return OrderedRows(arrays, selection.types, keys, first, table.num_rows, until)
 
 
@@ -113,7 +114,7 @@ def _can_be_sorted(table: pa.Table, selection: Selection) -> bool:
 
 def _sorted_here(table: pa.Table, selection: Selection) -> Blocks:
     table = (
-        pa.table({name: whole(table.column(name)) for name in table.column_names})
+        pa.table({name: one_array(table.column(name)) for name in table.column_names})
         if table.num_columns
         else table
     )
@@ -168,7 +169,7 @@ class _Rows:
         table = self.table if self.rows is None else _taken(self.table, self.rows)
         keys = [] if self.codes is None else [(self.codes - self.codes.min()).astype(np.uint64)]
         for key, name in zip(self.selection.order, self.selection.order_columns, strict=True):
-            column = whole(table.column(name))
+            column = one_array(table.column(name))
             keys.append(ranks(column, descending=key.descending, nulls_first=key.nulls_first))
         order = lexicographic_order(keys)
         if order is not None:
@@ -209,7 +210,7 @@ def _cut(tables: Iterator[pa.Table], selection: Selection) -> Iterator[Block]:
 
 def _borders(rows: pa.Table, selection: Selection) -> NDArray[np.int64]:
     keys = [HASH] if selection.is_hashed else selection.keys
-    return first_rows([whole(rows.column(name)) for name in keys], rows.num_rows)
+    return first_rows([one_array(rows.column(name)) for name in keys], rows.num_rows)
 
 
 def _block(rows: pa.Table, selection: Selection, first: NDArray[np.int64]) -> Block:

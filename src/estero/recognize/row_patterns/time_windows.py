@@ -79,7 +79,7 @@ def _has_integers(kind: pa.DataType) -> bool:
     )
 
 
-def _rising(values: pa.Array, there: pa.Array, key: Key) -> NDArray[np.int64]:
+def _rising(values: pa.Array, valid: pa.Array, key: Key) -> NDArray[np.int64]:
     kind = values.type
     if pa.types.is_floating(kind):
         integers = float_ranks(pc.fill_null(values.cast(pa.float64()), 0.0))
@@ -89,4 +89,4 @@ def _rising(values: pa.Array, there: pa.Array, key: Key) -> NDArray[np.int64]:
         integers = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     rising = -np.maximum(integers, -_FARTHEST) if key.descending else integers
     known = np.clip(rising, 1 - _FARTHEST, _FARTHEST - 1)  # what is infinite is not NULL
-    return np.where(there.to_numpy(zero_copy_only=False), known, -_FARTHEST if key.nulls_first else _FARTHEST)
+    return np.where(valid.to_numpy(zero_copy_only=False), known, -_FARTHEST if key.nulls_first else _FARTHEST)

@@ -47,7 +47,7 @@ class GroupRecognition:
     - `time`: the type in which times are shown; None if there is no time.
     - `dispatched`: the places of dispatched conditions, to which more may be added; `everything` then only
       classifies the types of events.
-    - `since`, `untold`: see `GroupRules`; without them, all rules exist from the beginning.
+    - `since`, `withheld`: see `GroupRules`; without them, all rules exist from the beginning.
     - `spanning`: whether only the answers to the whole stream are read, so that events in none of them may be
       left out.
     - `state`: the result of `Recognition.snapshot`, from which the recognition resumes.
@@ -65,12 +65,12 @@ class GroupRecognition:
         endless: bool = False,
         dispatched: Mapping[EventPredicate, int] | None = None,
         since: Mapping[int, int] | None = None,
-        untold: Collection[int] = (),
+        withheld: Collection[int] = (),
         state: bytes | None = None,
         spanning: bool = False,
     ) -> None:
         since = dict.fromkeys(range(len(group.names)), 0) if since is None else since
-        self.rules: GroupRules = GroupRules(group, since, frozenset(untold))
+        self.rules: GroupRules = GroupRules(group, since, frozenset(withheld))
         self._keyed = group.plans[0].keyed
         self._dispatched = dispatched
         self._begun = BegunRules(group.plan, resumed=state is not None)
@@ -145,13 +145,13 @@ class GroupRecognition:
         self._asked = AskedBits(plans, places, self.rules.since)
         self._words = numbered(BITS, events.names)
 
-    def add(self, name: str, plan: Plan, since: int, *, told: bool = True) -> None:
+    def add(self, name: str, plan: Plan, since: int, *, reported: bool = True) -> None:
         """Adds a rule of the same shape, which sees the events from an era on; call `reads` next.
 
-        It takes the place of a removed rule of which nothing is left, if there is one. Unless it is `told`,
-        its answers are withheld until `tell` is called.
+        It takes the place of a removed rule of which nothing is left, if there is one. Unless `reported`,
+        its answers are withheld until `report` is called.
         """
-        self.rules = self.rules.added(self._free_place(), name, plan, since, told=told)
+        self.rules = self.rules.added(self._free_place(), name, plan, since, reported=reported)
 
     def _free_place(self) -> int:
         """The first place of a removed rule of which no event is left, else the one after the last."""
@@ -161,9 +161,9 @@ class GroupRecognition:
             return min(left_out.difference(np.unique(used).tolist()), default=len(self.names))
         return len(self.names)
 
-    def tell(self, name: str) -> None:
+    def report(self, name: str) -> None:
         """Stops withholding the answers of a rule."""
-        self.rules = self.rules.telling(name)
+        self.rules = self.rules.reporting(name)
 
     def leave_out(self, name: str) -> None:
         """Removes a rule."""
@@ -217,7 +217,7 @@ class GroupRecognition:
             return
         for table, begun in reader.tables_with_starts(ended, [RULE]):
             rules = numbers_of(begun, RULE)
-            kept = self._told(rules)
+            kept = self._reported(rules)
             if kept is None:
                 yield RuleTable(self.names, rules, table)
             elif kept.size:
@@ -227,13 +227,13 @@ class GroupRecognition:
         """The rows of some compact sets in the common table, with only the positions of events."""
         rule = None if self.group.shape is None else RULE
         for rows, rules in self.recognition.reader.placed_rows(ended, self.names, rule):
-            kept = self._told(rules)
+            kept = self._reported(rules)
             if kept is None:
                 yield rows
             elif kept.size:
                 yield rows.take(array_of(kept))
 
-    def _told(self, rules: NDArray[np.int64]) -> NDArray[np.intp] | None:
+    def _reported(self, rules: NDArray[np.int64]) -> NDArray[np.intp] | None:
         """The rows of rules whose answers are not withheld; None for all rows."""
         silent = self.rules.silent
         kept = np.flatnonzero(~np.isin(rules, list(silent))) if silent else rules

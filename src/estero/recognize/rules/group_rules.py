@@ -14,19 +14,19 @@ from estero.system.cached_property import cached_property
 class GroupRules:
     """The rules of a group, which see events from the eras `since` on; both are in order of places.
 
-    A place without an era is left out, whatever rule is there. Rules at `untold` places are recognized, but
+    A place without an era is left out, whatever rule is there. Rules at `withheld` places are recognized, but
     another group returns their answers.
     """
 
     group: RuleGroup
     since: Mapping[int, int]
-    untold: frozenset[int] = frozenset()
+    withheld: frozenset[int] = frozenset()
 
     @cached_property
     def plans(self) -> dict[str, Plan]:
         """The plans of the rules that are not left out and whose answers it returns, by name."""
         names, plans = self.group.names, self.group.plans
-        return {names[place]: plans[place] for place in self.since if place not in self.untold}
+        return {names[place]: plans[place] for place in self.since if place not in self.withheld}
 
     @cached_property
     def left_out(self) -> frozenset[int]:
@@ -36,27 +36,27 @@ class GroupRules:
     @cached_property
     def silent(self) -> frozenset[int]:
         """The places whose answers are withheld."""
-        return self.left_out | self.untold
+        return self.left_out | self.withheld
 
     @property
-    def untold_names(self) -> list[str]:
+    def withheld_names(self) -> list[str]:
         """The names of the rules whose answers another group returns."""
-        return [self.group.names[place] for place in self.untold]
+        return [self.group.names[place] for place in self.withheld]
 
-    def added(self, place: int, name: str, plan: Plan, since: int, *, told: bool) -> GroupRules:
+    def added(self, place: int, name: str, plan: Plan, since: int, *, reported: bool) -> GroupRules:
         """The rules with another one, which takes a place that is left out, or the one after the last."""
         names, plans = list(self.group.names), list(self.group.plans)
         names[place : place + 1], plans[place : place + 1] = [name], [plan]
         return GroupRules(
             RuleGroup(tuple(names), tuple(plans), self.group.shape),
             dict(sorted({**self.since, place: since}.items())),
-            self.untold if told else self.untold | {place},
+            self.withheld if reported else self.withheld | {place},
         )
 
-    def telling(self, name: str) -> GroupRules:
+    def reporting(self, name: str) -> GroupRules:
         """The rules, with the answers of the named rule returned, too."""
         names = self.group.names
-        return replace(self, untold=frozenset(place for place in self.untold if names[place] != name))
+        return replace(self, withheld=frozenset(place for place in self.withheld if names[place] != name))
 
     def places_of(self, name: str) -> list[int]:
         """The places of the rules of a name."""
@@ -65,4 +65,4 @@ class GroupRules:
     def without(self, place: int) -> GroupRules:
         """The rules without the one at a place."""
         since = {own: era for own, era in self.since.items() if own != place}
-        return replace(self, since=since, untold=self.untold - {place})
+        return replace(self, since=since, withheld=self.withheld - {place})

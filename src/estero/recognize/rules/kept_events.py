@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from estero.classify.arrays import one_batch
 from estero.classify.column_names import HELD_TIME as TIME
 from estero.engine.int64 import count_before, fall
 from estero.engine.store.checks import Arrays
@@ -21,7 +22,7 @@ from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.durations import Duration
 from estero.plan.look_back import look_back_of
 from estero.plan.plan import Plan, Window
-from estero.recognize.recognizers.intake import Intake, one_batch, order_columns, order_types
+from estero.recognize.recognizers.intake import Intake, order_columns, order_types
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
 
 _LOOSE: Final = 256

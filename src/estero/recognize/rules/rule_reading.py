@@ -52,13 +52,13 @@ class KeptGroup:
     """The state of a group: the rule at each of its places, and the era since which it sees events.
 
     A place without a rule has None. `recognition` is the state of the recognition, and `dispatched` says
-    whether its conditions are dispatched. Another group returns the answers of the rules at `untold` places.
+    whether its conditions are dispatched. Another group returns the answers of rules at `withheld` places.
     """
 
     places: tuple[tuple[str, int] | None, ...]
     recognition: NDArray[np.uint8]
     dispatched: bool
-    untold: tuple[int, ...] = ()
+    withheld: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class RuleReading:
                 continue
             for name, plan in group.plans.items():
                 if plan.window is not None:
-                    target.add(name, plan, since, told=False)
+                    target.add(name, plan, since, reported=False)
                     self._handovers.append(Handover.begun(name, plan.window, self.intake))
             target.reads(self._asked, self.intake.schema)
 
@@ -191,18 +191,18 @@ class RuleReading:
         """Moves rules to the groups of their shapes that have the same answers by now."""
         for handover in [one for one in self._handovers if one.is_due(self.intake)]:
             self._handovers.remove(handover)
-            (target,) = [group for group in self.groups if handover.name in group.rules.untold_names]
+            (target,) = [group for group in self.groups if handover.name in group.rules.withheld_names]
             for group in self.groups:
                 if handover.name in group.plans:
                     group.leave_out(handover.name)
-            target.tell(handover.name)
+            target.report(handover.name)
             self._drop_empty()
 
     def _drop_empty(self) -> None:
         """Drops groups that return no answers; rules that were to move there stay where they are."""
         self.groups = [group for group in self.groups if group.plans]
-        untold = {name for group in self.groups for name in group.rules.untold_names}
-        self._handovers = [one for one in self._handovers if one.name in untold]
+        withheld = {name for group in self.groups for name in group.rules.withheld_names}
+        self._handovers = [one for one in self._handovers if one.name in withheld]
 
     def _dispatched(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
         """The rules whose conditions can be dispatched, which are dispatched from now on."""
@@ -298,7 +298,7 @@ class RuleReading:
         state: bytes | None = None,
         *,
         dispatched: bool,
-        untold: Collection[int] = (),
+        withheld: Collection[int] = (),
     ) -> GroupRecognition:
         group = GroupRecognition(
             rules,
@@ -308,7 +308,7 @@ class RuleReading:
             endless=True,
             dispatched=self._dispatch.places if dispatched else None,
             since=since,
-            untold=untold,
+            withheld=withheld,
             state=state,
         )
         group.recognition.recognizer.holding = True
@@ -371,10 +371,10 @@ class RuleReading:
         self.intake.resume(kept.intake)
         for (rules, since), group in zip(groups, kept.groups, strict=True):
             state = group.recognition.tobytes()
-            self._group(rules, since, state, dispatched=group.dispatched, untold=group.untold)
+            self._group(rules, since, state, dispatched=group.dispatched, withheld=group.withheld)
         for name, latest, position in kept.waiting:
             window = self.plans[name].window
-            if window is None or sum(name in group.rules.untold_names for group in self.groups) != 1:
+            if window is None or sum(name in group.rules.withheld_names for group in self.groups) != 1:
                 raise ValueError("a rule waits for what never comes")
             self._handovers.append(Handover(name, window, latest, position))
 
@@ -487,7 +487,7 @@ def _kept(group: GroupRecognition) -> KeptGroup:
     since = group.rules.since
     places = [(name, since[place]) if place in since else None for place, name in enumerate(group.names)]
     state = np.frombuffer(group.recognition.snapshot(), np.uint8)
-    return KeptGroup(tuple(places), state, group.is_dispatched, tuple(sorted(group.rules.untold)))
+    return KeptGroup(tuple(places), state, group.is_dispatched, tuple(sorted(group.rules.withheld)))
 
 
 def _group_of(
@@ -497,14 +497,14 @@ def _group_of(
 
     The place of a removed rule has the plan of another one. Raises ValueError for rules of different shapes.
     """
-    there = {place: rule for place, rule in enumerate(places) if rule is not None}
-    own = {place: plans[name] for place, (name, _) in there.items()}
+    rules_by_place = {place: rule for place, rule in enumerate(places) if rule is not None}
+    own = {place: plans[name] for place, (name, _) in rules_by_place.items()}
     if not own:
         raise ValueError("a group without rules")
-    some = next(iter(own.values()))
-    shape = shape_of(some)
+    any_plan = next(iter(own.values()))
+    shape = shape_of(any_plan)
     if len(places) > 1 and (shape is None or any(shape_of(plan) != shape for plan in own.values())):
         raise ValueError("rules of one group have several shapes")
     names = ("" if rule is None else rule[0] for rule in places)
-    rules = RuleGroup(tuple(names), tuple(own.get(place, some) for place in range(len(places))), shape)
-    return rules, {place: era for place, (_, era) in there.items()}
+    rules = RuleGroup(tuple(names), tuple(own.get(place, any_plan) for place in range(len(places))), shape)
+    return rules, {place: era for place, (_, era) in rules_by_place.items()}

@@ -28,7 +28,7 @@ KIND: Final = "a recognizer of rules"
 
 _RULES, _READINGS = "rules", "readings"
 _TYPES, _GROUPS, _DISPATCHED = "types", "groups", "dispatched"
-_UNTOLD, _WAITING = "untold", "waiting"
+_WITHHELD, _WAITING = "untold", "waiting"
 _KEPT: Final = "kept: "
 
 
@@ -61,7 +61,7 @@ def _handovers(reading: KeptReading, numbers: Mapping[str, int]) -> dict[str, An
     if not reading.waiting:
         return {}
     waiting = [[numbers[name], latest, position] for name, latest, position in reading.waiting]
-    return {_UNTOLD: [list(group.untold) for group in reading.groups], _WAITING: waiting}
+    return {_WITHHELD: [list(group.withheld) for group in reading.groups], _WAITING: waiting}
 
 
 def _arrays(reading: KeptReading) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -123,14 +123,14 @@ def readings_in(state: State, plans: Mapping[str, Plan]) -> list[KeptReading]:
 
 def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
     listed = json.loads(state.about[_READINGS])
-    there = [
+    reported = [
         rule[0]
         for reading in listed
-        for places, untold in zip(reading[_GROUPS], _untold(reading), strict=True)
+        for places, withheld in zip(reading[_GROUPS], _withheld(reading), strict=True)
         for place, rule in enumerate(places)
-        if rule is not None and place not in untold
+        if rule is not None and place not in withheld
     ]
-    if sorted(there) != list(range(len(names))) or not listed:
+    if sorted(reported) != list(range(len(names))) or not listed:
         raise ValueError("some rules are nowhere, or in several groups")
     readings = []
     for number, reading in enumerate(listed):
@@ -144,10 +144,10 @@ def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
                 tuple(_place(rule, names) for rule in places),
                 _bytes(own.pop(f"recognition {place}")),
                 bool(dispatched),
-                untold,
+                withheld,
             )
-            for place, (places, dispatched, untold) in enumerate(
-                zip(reading[_GROUPS], reading[_DISPATCHED], _untold(reading), strict=True)
+            for place, (places, dispatched, withheld) in enumerate(
+                zip(reading[_GROUPS], reading[_DISPATCHED], _withheld(reading), strict=True)
             )
         ]
         waiting = tuple(_waiting(handover, names) for handover in reading.get(_WAITING, ()))
@@ -155,13 +155,13 @@ def _readings(state: State, names: Sequence[str]) -> list[KeptReading]:
     return readings
 
 
-def _untold(reading: Mapping[str, Any]) -> list[tuple[int, ...]]:
-    """The untold places of each group of a pass."""
-    listed: list[list[int]] = reading.get(_UNTOLD) or [[]] * len(reading[_GROUPS])
-    for places, untold in zip(reading[_GROUPS], listed, strict=True):
-        if any(type(place) is not int or places[place] is None for place in untold):
-            raise ValueError("an untold place without a rule")
-    return [tuple(untold) for untold in listed]
+def _withheld(reading: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """The withheld places of each group of a pass."""
+    listed: list[list[int]] = reading.get(_WITHHELD) or [[]] * len(reading[_GROUPS])
+    for places, withheld in zip(reading[_GROUPS], listed, strict=True):
+        if any(type(place) is not int or places[place] is None for place in withheld):
+            raise ValueError("a withheld place without a rule")
+    return [tuple(withheld) for withheld in listed]
 
 
 def _waiting(handover: Any, names: Sequence[str]) -> tuple[str, int | None, int | None]:

@@ -81,9 +81,9 @@ def set_stages(
     events: pa.Schema,
     *,
     in_order: bool,
-    starts: NDArray[np.int64] | None = None,
-    consumed: Consumed | None = None,
-    share: Share = WHOLE,
+    starts: NDArray[np.int64] | None,
+    consumed: Consumed | None,
+    share: Share,
 ) -> Pipeline[EndedSets]:
     """The stages that compact sets pass; `starts` are the positions of the starts that are wanted."""
     plan = reader.plan

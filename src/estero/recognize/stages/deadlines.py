@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.classify.arrays import array_of, empty_batch
+from estero.classify.arrays import array_of, one_batch
 from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
 from estero.engine.batch import words_of
 from estero.engine.deadlines import Deadlines, asked_of
@@ -103,8 +103,7 @@ class DeadlineHold(Stage[pa.RecordBatch]):
     def snapshot(self) -> Arrays:
         """The state for `resume`."""
         waiting = [part for batch, words in self._with_words() for part in self._with_bits(batch, words)]
-        together = pa.Table.from_batches(waiting, self._events).combine_chunks().to_batches()
-        batch = together[0] if together else empty_batch(self._events)
+        batch = one_batch(pa.Table.from_batches(waiting, self._events))
         return {_WAITING: batch_as_array(batch), **self._deadlines.remembered(LEAST)}
 
     def resume(self, arrays: Arrays) -> None:

@@ -33,7 +33,7 @@ class ThrottleStage(Stage[EndedSets]):
         self._keys = keys
 
     def push(self, item: EndedSets) -> Iterator[EndedSets]:
-        """Yields what is let through, enumerated, and how many were left out before."""
+        """Yields the complex events let through, enumerated, and how many were left out before them."""
         sifted = item.sifted
         if sifted is None and self._reader.sieve is not None:
             sifted = list(self._reader.matches(item))
@@ -87,17 +87,17 @@ class ThrottleStage(Stage[EndedSets]):
 
 
 def _given(ended: EndedSets, matches: list[Matches], suppressed: tuple[Integers, Integers]) -> EndedSets:
-    some = [part for part in matches if part.start.size]
-    return replace(ended, sifted=some, suppressed=suppressed)
+    nonempty = [part for part in matches if part.start.size]
+    return replace(ended, sifted=nonempty, suppressed=suppressed)
 
 
 def _first_of(bounds: Sequence[int], counts: Integers, take: Integers) -> Part:
     """The first take[i] complex events of end i, which has the roots between bounds[i] and bounds[i + 1]."""
     sizes = np.diff(bounds)
     wanted = np.repeat(take, sizes)
-    some = np.minimum(counts, wanted)
-    after = np.cumsum(some)
-    before = after - some
-    size = np.clip(wanted - (before - np.repeat(before[list(bounds[:-1])], sizes)), 0, some)
+    taken = np.minimum(counts, wanted)
+    after = np.cumsum(taken)
+    before = after - taken
+    size = np.clip(wanted - (before - np.repeat(before[list(bounds[:-1])], sizes)), 0, taken)
     place = np.flatnonzero(size)
     return Part(place, np.zeros(place.size, np.int64), size[place])

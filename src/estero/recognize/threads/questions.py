@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from estero.classify.arrays import array_of
+from estero.classify.arrays import array_of, one_batch
 from estero.recognize.ended_sets import EndedSets
 from estero.recognize.set_reader import SetReader
 
@@ -121,5 +121,4 @@ def _by_end(parts: Sequence[Rows]) -> Rows:
     ends = np.concatenate([part.ends for part in parts])
     order = np.argsort(ends, kind="stable")
     table = pa.Table.from_batches([part.table for part in parts]).take(array_of(order))
-    (batch,) = table.combine_chunks().to_batches() or [parts[0].table.slice(0, 0)]
-    return Rows(batch, ends[order])
+    return Rows(one_batch(table), ends[order])

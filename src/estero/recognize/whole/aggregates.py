@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.answer_schema import label_of, untaken
 from estero.answers.asked_values import EVERYTHING, Asked
 from estero.answers.participation import Aggregates
-from estero.answers.report import label_of, untaken
 from estero.answers.shown_values import held_by_python
 from estero.answers.wait import in_type
 from estero.classify.arrays import array_of

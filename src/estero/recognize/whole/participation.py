@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.answers.answer_schema import untaken
 from estero.answers.participation import Participation
-from estero.answers.report import untaken
 from estero.answers.rows import LABEL, MATCH, POSITION, RowsLayout
 from estero.classify.arrays import array_of
 from estero.classify.column_names import POSITION as PLACE

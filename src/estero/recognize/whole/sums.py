@@ -21,19 +21,17 @@ _POINT: Final = 1126
 """Every float is an integer, divided by two to this power."""
 
 
-def weighted(
-    times: NDArray[Any], values: NDArray[Any], of: NDArray[np.int64] | None = None, size: int = 1
-) -> NDArray[Any]:
+def weighted(times: NDArray[Any], values: NDArray[Any], of: NDArray[np.int64], size: int) -> NDArray[Any]:
     """The exact sums of integers by partition, values[i] times[i] times for partition of[i]: [size].
 
-    int64 if that holds them, else objects; a single sum of all for one partition.
+    int64 if that holds them, else objects.
     """
     if not values.size:
         return np.zeros(size, np.int64)
     rough = np.dot(times.astype(np.float64), np.abs(values.astype(np.float64)))
     kind: Any = np.int64 if object not in (times.dtype, values.dtype) and rough < SMALL else object
     times, values = times.astype(kind), values.astype(kind)
-    if of is None or size == 1:
+    if size == 1:
         return np.array([np.dot(times, values)], kind)
     sums = np.zeros(size, kind)
     np.add.at(sums, of, times * values)
@@ -72,8 +70,8 @@ class Sums:
         for power in np.unique(exponent).tolist():
             here = exponent == power
             sums = weighted(times[here], digits[here], of[here], size)
-            some = np.flatnonzero(sums)
-            self._exact[some] += sums[some].astype(object) << (power - _MANTISSA + _POINT)
+            nonzero = np.flatnonzero(sums)
+            self._exact[nonzero] += sums[nonzero].astype(object) << (power - _MANTISSA + _POINT)
 
     def values(self, numbers: NDArray[Any]) -> list[Any]:
         """The sums as ints or as the nearest floats; those without decimal point for decimals; or None.

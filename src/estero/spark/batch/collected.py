@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
-from estero.answers.report import LABEL_KEY, MATCH_KEY, MEASURE_KEY, SUPPRESSED_KEY
+from estero.answers.answer_schema import LABEL_KEY, MATCH_KEY, MEASURE_KEY, SUPPRESSED_KEY
 from estero.answers.writers import write_answer
 from estero.arguments import checked
 from estero.errors import DataError

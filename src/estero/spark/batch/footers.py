@@ -203,12 +203,12 @@ def _tick(logical: Mapping[str, Any]) -> float | None:
     return 1.0 if kind in ("None", "Int") else None
 
 
-def _group(told: pq.RowGroupMetaData, place: int, tick: float | None, like: float) -> Group | None:
+def _group(group: pq.RowGroupMetaData, place: int, tick: float | None, like: float) -> Group | None:
     """The times of a row group that represents `like` groups; None if its footer does not give them."""
-    times = told.column(place).statistics
+    times = group.column(place).statistics
     if tick is None or times is None or not times.has_min_max or not isinstance(times.min_raw, int):
         return None
-    return Group(told.num_rows * like, times.min_raw * tick, times.max_raw * tick)
+    return Group(group.num_rows * like, times.min_raw * tick, times.max_raw * tick)
 
 
 def _spread(items: Sequence[Item], most: int) -> list[Item]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns
+from estero.answers.rule_metadata import RuleColumns
 from estero.answers.rule_rows import common_rows, rule_schema
 from estero.plan.division import Division, division_of
 from estero.plan.plan import Layout, Plan, Window
@@ -95,10 +95,10 @@ def recognize_rules(
     plans: Mapping[str, Plan],
     layout: Layout,
     *,
-    positions: bool = True,
-    partitions: int | None = None,
-    until: Until | None = None,
-    said: RuleColumns = NOTHING_SAID,
+    positions: bool,
+    partitions: int | None,
+    until: Until | None,
+    said: RuleColumns,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the common columns: lazy, except for cutting ranges.
 

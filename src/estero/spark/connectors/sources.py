@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from estero.addresses import Address
 from estero.arguments import checked
 from estero.errors import DataError
-from estero.events.files.paths import files_of
+from estero.events.files.paths import files_of, names_file
 from estero.events.inputs import open_input
 from estero.spark.connectors.address import located, source_address
 from estero.spark.connectors.packages import connecting, stream_session
@@ -73,7 +73,7 @@ def schema_of(schema: str | PathLike[str] | StructType) -> StructType:
     if isinstance(schema, StructType):
         return schema
     text = fspath(schema).strip()
-    if _is_file(text):
+    if names_file(text):
         if Path(text).suffix.lower() in _EVENTS:
             return files.read_events(text).schema
         text = Path(text).read_text(encoding="utf-8").strip()
@@ -87,13 +87,6 @@ def schema_of(schema: str | PathLike[str] | StructType) -> StructType:
     return columns
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name
-        return False
-
-
 def _kafka(spark: SparkSession, address: Address, schema: StructType | None) -> DataFrame:
     """The JSON in the values of a topic's messages; a message without a value is left out."""
     from pyspark.sql import functions as F  # noqa: N812
@@ -102,11 +95,11 @@ def _kafka(spark: SparkSession, address: Address, schema: StructType | None) -> 
         raise DataError(
             f"{address}: messages do not say what columns they have: name a schema", hint=_SCHEMA_HINT
         )
-    told = {name: value for name, value in address.options.items() if name not in _OF_JSON}
+    passed_on = {name: value for name, value in address.options.items() if name not in _OF_JSON}
     reading = {"mode": "FAILFAST"} | {
         name: value for name, value in address.options.items() if name in _OF_JSON
     }
-    asked = {"startingOffsets": "earliest"} | told
+    asked = {"startingOffsets": "earliest"} | passed_on
     servers = {"kafka.bootstrap.servers": address.place, "subscribe": address.name}
     messages = _reader(spark, "kafka", asked | servers).load()
     value = F.from_json(F.col("value").cast("string"), schema, reading)

@@ -117,22 +117,22 @@ class TextReading:
 
 
 def _of_json(part: Part, layout: TextLayout) -> TextReading:
-    if part.told["shape"] == "unstructured":
+    if part.settings["shape"] == "unstructured":
         raise DataError(
             "an event spans several lines, which Spark cannot read",
             file=part.files[0],
             hint="write each event on one line, or all of them as one array",
         )
-    options = {"multiLine": part.told["shape"] == "array"}
+    options = {"multiLine": part.settings["shape"] == "array"}
     return TextReading(part.files, "json", options, _columns_of(part, layout))
 
 
 def _of_csv(part: Part, layout: TextLayout, options: Mapping[str, object], *, multiline: bool) -> TextReading:
-    told = part.told
+    settings = part.settings
     columns = _columns_of(part, layout)
-    if "skip" in options and told["skip"]:
+    if "skip" in options and settings["skip"]:
         raise DataError(
-            f"the header is below {told['skip']} other lines, which Spark cannot skip",
+            f"the header is below {settings['skip']} other lines, which Spark cannot skip",
             file=part.files[0],
             hint="remove them",
         )
@@ -141,10 +141,10 @@ def _of_csv(part: Part, layout: TextLayout, options: Mapping[str, object], *, mu
             "a line is blank, and Spark would skip it", file=part.files[0], hint="remove such lines"
         )
     dialect = {
-        "sep": next(told[name] for name in ("delim", "sep", "delimiter") if name in told),
-        "quote": told["quote"],
-        "escape": told["escape"],
-        "header": bool(told["header"]),
+        "sep": next(settings[name] for name in ("delim", "sep", "delimiter") if name in settings),
+        "quote": settings["quote"],
+        "escape": settings["escape"],
+        "header": bool(settings["header"]),
         "nullValue": "",
         "multiLine": multiline,
         # A row with too few values is an error even if the query needs only those that it has.
@@ -152,8 +152,8 @@ def _of_csv(part: Part, layout: TextLayout, options: Mapping[str, object], *, mu
     }
     if mark := _comment(part, options):
         dialect["comment"] = mark
-    if "encoding" in told:
-        dialect["encoding"] = told["encoding"]
+    if "encoding" in settings:
+        dialect["encoding"] = settings["encoding"]
     return TextReading(part.files, "csv", dialect, columns, nulls_of(options))
 
 
@@ -173,7 +173,7 @@ def _comment(part: Part, options: Mapping[str, object]) -> str:
                 line=place[1],
             )
         return mark
-    if not part.told["skip"]:
+    if not part.settings["skip"]:
         return ""
     with lent_cursor() as connection:
         first = quoted(part.names[0])

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from estero.classify.arrays import one_batch
 from estero.classify.column_names import KEYS, TIME
 from estero.recognize.row_patterns.ordered_rows import PROGRESS
 from estero.recognize.row_patterns.statements import unique
@@ -98,7 +99,7 @@ class Buckets:
         if not rows.num_rows:
             return self._turned(self._nothing(), None, waiting, late, 0)
         table, rest = self._evaluated.table_and_rest(rows, self._time(open_from - 1))
-        blob = blob_of(_one_batch(rest)) if rest.num_rows else None
+        blob = blob_of(one_batch(rest)) if rest.num_rows else None
         return self._turned(self._evaluated.as_result(table), blob, waiting, late, passed.num_rows)
 
     def _turned(
@@ -106,7 +107,7 @@ class Buckets:
     ) -> Turned:
         held = None
         if rest is not None or waiting.num_rows:
-            blob = blob_of(_one_batch(waiting)) if waiting.num_rows else None
+            blob = blob_of(one_batch(waiting)) if waiting.num_rows else None
             held = Held(self._duty.header, rest, blob)
         return Turned(result, held, late, waiting.num_rows, passed)
 
@@ -132,7 +133,3 @@ class Buckets:
         sql = f"SELECT {_PLACE} FROM {name} ORDER BY {order}"
         places = self._evaluated.statements.table(sql, "ORDER BY", {name: numbered}).column(0)
         return rows.take(places.combine_chunks())
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    return joined(table.combine_chunks().to_batches(), table.schema)

@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from estero.classify.arrays import one_array
 from estero.classify.sql_texts import literal
 from estero.errors import DataError
 from estero.events.database import lent_to
 from estero.language.row_patterns.tree import RowPatternClause
 from estero.recognize.row_patterns.evaluation import Evaluation, RangePart
-from estero.recognize.row_patterns.measures import one_array
 from estero.recognize.row_patterns.ordered_rows import PROGRESS, Relation, Starts
 from estero.recognize.row_patterns.resumption import Surroundings
 from estero.recognize.row_patterns.statements import Statements, unique

@@ -105,7 +105,7 @@ def shim_home(runtime: Path, cache: Path) -> Path:
     return home
 
 
-def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
+def cache_directory(environment: Mapping[str, str] | None) -> Path:
     """The directory for files that Estero can recreate, by the conventions of the system."""
     environment = os.environ if environment is None else environment
     if environment.get("XDG_CACHE_HOME"):

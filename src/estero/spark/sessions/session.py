@@ -20,7 +20,6 @@ from estero.arguments import checked
 from estero.errors import EnvironmentProblem
 from estero.spark.failures import ended_by_interrupt, first_sentence
 from estero.spark.sessions.java import find_java_home
-from estero.system.processes import searches_here
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -261,3 +260,12 @@ def _environment(**variables: str) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def searches_here() -> bool:
+    """Whether this process looks for modules in the current directory."""
+    try:
+        here = Path.cwd()
+    except OSError:  # it was removed
+        return False
+    return any((here / folder).resolve() == here for folder in sys.path)

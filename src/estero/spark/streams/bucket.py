@@ -362,23 +362,23 @@ def refuse_other(given: str, expected: str) -> None:
     """Raises `DataError` unless the two headers are the same."""
     if given == expected:
         return
-    there: Mapping[str, Any] = json.loads(given)
-    here: Mapping[str, Any] = json.loads(expected)
-    if there["format"] != here["format"]:
+    saved: Mapping[str, Any] = json.loads(given)
+    now: Mapping[str, Any] = json.loads(expected)
+    if saved["format"] != now["format"]:
         raise DataError(
-            f"the checkpoint has format {there['format']}, and this version of Estero reads {here['format']}",
+            f"the checkpoint has format {saved['format']}, and this version of Estero reads {now['format']}",
             hint=f"{_ANEW}, or go on with the version of Estero that wrote it",
         )
-    refuse_other_rules(there.get("rules"), here.get("rules"))
-    if there["query"] != here["query"]:
+    refuse_other_rules(saved.get("rules"), now.get("rules"))
+    if saved["query"] != now["query"]:
         raise DataError(
-            f"the checkpoint belongs to another query: {there['query']}",
-            hint=f"it cannot go on with {here['query']}; {_ANEW}",
+            f"the checkpoint belongs to another query: {saved['query']}",
+            hint=f"it cannot go on with {now['query']}; {_ANEW}",
         )
-    if there["buckets"] != here["buckets"]:
+    if saved["buckets"] != now["buckets"]:
         raise DataError(
-            f"the checkpoint has the keys in {there['buckets']} buckets, and {here['buckets']} are asked for",
-            hint=f"ask for partitions={there['buckets']}, or {_ANEW}",
+            f"the checkpoint has the keys in {saved['buckets']} buckets, and {now['buckets']} are asked for",
+            hint=f"ask for partitions={saved['buckets']}, or {_ANEW}",
         )
     raise DataError(
         "the checkpoint belongs to this query, but with other columns or settings",
@@ -386,15 +386,15 @@ def refuse_other(given: str, expected: str) -> None:
     )
 
 
-def refuse_other_rules(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> None:
+def refuse_other_rules(saved: Mapping[str, str] | None, now: Mapping[str, str] | None) -> None:
     """Raises `DataError` if two headers have different rules: digests of their queries, by name."""
-    if there is None or here is None:
+    if saved is None or now is None:
         return
-    for name in there:
-        if name not in here:
+    for name in saved:
+        if name not in now:
             raise DataError(f"the checkpoint has the rule {name!r}, and the set does not", hint=_ANEW)
-        if there[name] != here[name]:
+        if saved[name] != now[name]:
             raise DataError(f"the rule {name!r} has another query than in the checkpoint", hint=_ANEW)
-    for name in here:
-        if name not in there:
+    for name in now:
+        if name not in saved:
             raise DataError(f"the set has the rule {name!r}, and the checkpoint does not", hint=_ANEW)

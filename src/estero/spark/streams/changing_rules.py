@@ -169,9 +169,9 @@ def recognize_changing_rules(
     columns: EventLayout,
     layout: Layout,
     *,
-    lateness: Lateness | None = None,
-    keep: Keep | None = None,
-    answer_ids: bool = False,
+    lateness: Lateness | None,
+    keep: Keep | None,
+    answer_ids: bool,
 ) -> DataFrame:
     """The complex events of the rules in a directory or a table, which may change, with a `version`.
 

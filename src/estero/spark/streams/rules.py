@@ -178,12 +178,12 @@ def recognize_rules_on_stream(  # noqa: PLR0913 (as `recognize`)
     plans: Mapping[str, Plan],
     layout: Layout,
     *,
-    positions: bool = True,
-    partitions: int | None = None,
-    lateness: Lateness | None = None,
-    state: str | None = None,
-    said: RuleColumns = NOTHING_SAID,
-    answer_ids: bool = False,
+    positions: bool,
+    partitions: int | None,
+    lateness: Lateness | None,
+    state: str | None,
+    said: RuleColumns,
+    answer_ids: bool,
 ) -> DataFrame:
     """The complex events of all `plans`, by name, in the streaming DataFrame `df`, in the common columns.
 

@@ -62,13 +62,13 @@ def recognize_stream(  # noqa: PLR0913 (as `recognize`)
     plan: Plan | PartialsPlan,
     *,
     tick_ns: int | None,
-    positions: bool = False,
-    partitions: int | None = None,
-    lateness: Lateness | None = None,
-    late_events: bool = False,
-    event_rows: bool = False,
-    answer_ids: bool = False,
-    state: str | None = None,
+    positions: bool,
+    partitions: int | None,
+    lateness: Lateness | None,
+    late_events: bool,
+    event_rows: bool,
+    answer_ids: bool,
+    state: str | None,
 ) -> DataFrame:
     """The complex events of `plan` in the streaming DataFrame `df`, one row each, in output mode append.
 
@@ -118,7 +118,7 @@ def connected(
     stages: Stages,
     events: StructType | None = None,
     *,
-    beside: DataFrame | None = None,
+    beside: DataFrame | None,
 ) -> DataFrame:
     """The stages connected: classified rows of each duty, and one operator with all buckets.
 

@@ -131,8 +131,8 @@ class AskedColumn(Conditions):
         if self._numbers.size:
             numbers = values.cast(pa.int64()).fill_null(0).to_numpy()
             codes: NDArray[np.integer] = np.searchsorted(self._numbers, numbers)
-            there = self._numbers[np.minimum(codes, other - 1)] == numbers
-            codes[~there] = other
+            equal = self._numbers[np.minimum(codes, other - 1)] == numbers
+            codes[~equal] = other
         elif self._known is not None and other:
             codes = self._known.codes(*ends_and_letters(values))
         elif other:

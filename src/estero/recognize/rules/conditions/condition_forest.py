@@ -170,11 +170,11 @@ class Some(Part):
     parts: tuple[Part, ...]
 
     def _rows(self, batch: AskedBatch) -> Rows:
-        some = [part for part in self.parts if batch.most[part.number]]
-        if len(some) == 1:
-            return some[0].rows(batch)
+        possible = [part for part in self.parts if batch.most[part.number]]
+        if len(possible) == 1:
+            return possible[0].rows(batch)
         mask = np.zeros(batch.size, np.bool_)
-        for part in some:
+        for part in possible:
             mask[part.rows(batch)] = True
         return np.flatnonzero(mask)
 
