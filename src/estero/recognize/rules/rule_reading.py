@@ -15,6 +15,7 @@ from estero.classify.remembered import Remembered
 from estero.classify.vectors.batch_columns import OddValueError
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Incoming
+from estero.events.streams.few_events import FewEvents
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.paths import is_path
 from estero.plan.plan import Classification, Plan
@@ -279,8 +280,12 @@ class RuleReading:
 
     def _opened(self) -> Intake:
         intake = Intake(self._layout, self._source, self._asked, strict=self._strict, eras=True)
-        intake.ask = self._asked_if_wanted
+        intake.ask, intake.may_want = self._asked_if_wanted, self._may_want
         return intake
+
+    def _may_want(self, events: FewEvents) -> bool:
+        """Whether a rule may want one of a few events."""
+        return self._dispatch.may_want(events) or not all(group.is_dispatched for group in self.groups)
 
     def _asked_if_wanted(self, events: pa.RecordBatch) -> AskedLayers | None:
         """What events say to the conditions, if these are all that rules ask; None where they want none."""
