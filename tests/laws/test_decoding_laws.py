@@ -30,6 +30,17 @@ SCHEMA = pa.schema(
         ("m", pa.decimal128(6, 2)),
     ]
 )
+PLAIN = pa.schema(
+    [
+        ("time", pa.timestamp("us", "UTC")),
+        ("naive", pa.timestamp("us")),
+        ("n", pa.int64()),
+        ("x", pa.float64()),
+        ("s", pa.string()),
+        ("b", pa.bool_()),
+    ]
+)
+"""The types of which a few values are not columns of Arrow at once."""
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -49,28 +60,31 @@ TEXTS = st.lists(
 )
 
 
-def decoded(texts: list[bytes], first: int = 0) -> tuple[list[dict[str, Any]], list[DeadLetter]]:
+def decoded(
+    texts: list[bytes], first: int = 0, schema: pa.Schema = SCHEMA
+) -> tuple[list[dict[str, Any]], list[DeadLetter]]:
     raw = Raw({}, texts, place=lambda row: str(first + row))
-    events, dead, skipped = Decoder(SCHEMA, "time").decoded(raw)
-    assert events.schema == SCHEMA
-    assert skipped == 0
-    return events.to_pylist(), sorted(dead, key=lambda letter: int(letter.place))
+    batch = Decoder(schema, "time").decoded(raw)
+    assert batch.table.schema == schema
+    assert batch.skipped == 0
+    assert batch.size == batch.table.num_rows
+    return batch.table.to_pylist(), sorted(batch.dead, key=lambda letter: int(letter.place))
 
 
-@given(TEXTS)
-def test_each_text_is_an_event_or_a_dead_letter_as_it_is_alone(texts: list[bytes]) -> None:
-    events, dead = decoded(texts)
-    alone = [decoded([text], place) for place, text in enumerate(texts)]
+@given(TEXTS, st.sampled_from([SCHEMA, PLAIN]))
+def test_each_text_is_an_event_or_a_dead_letter_as_it_is_alone(texts: list[bytes], schema: pa.Schema) -> None:
+    events, dead = decoded(texts, schema=schema)
+    alone = [decoded([text], place, schema) for place, text in enumerate(texts)]
     assert events == [event for rows, _ in alone for event in rows]
     assert dead == [letter for _, letters in alone for letter in letters]
     assert len(events) + len(dead) == len(texts)
     assert [texts[int(letter.place)] for letter in dead] == [letter.text for letter in dead]
 
 
-@given(TEXTS)
-def test_an_event_has_the_values_that_json_has(texts: list[bytes]) -> None:
+@given(TEXTS, st.sampled_from([SCHEMA, PLAIN]))
+def test_an_event_has_the_values_that_json_has(texts: list[bytes], schema: pa.Schema) -> None:
     for text in texts:
-        rows, _ = decoded([text])
+        rows, _ = decoded([text], schema=schema)
         for row in rows:
             said = json.loads(text)
             for name, value in row.items():

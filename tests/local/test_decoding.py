@@ -29,6 +29,8 @@ SCHEMA = pa.schema(
     ]
 )
 DECODER = Decoder(SCHEMA, "t")
+PLAIN = Decoder(pa.schema([SCHEMA.field(name) for name in ("s", "t", "f", "n", "b")]), "t")
+"""Reads types of which a few values are not columns of Arrow at once."""
 GOOD = (
     b'{"s": "x", "t": "2026-03-02T12:00:00Z", "f": 0.5, "n": 1, "b": true, "d": "1.50", "day": "2026-03-02"}'
 )
@@ -61,32 +63,36 @@ BROKEN = st.sampled_from(
 LINES = st.lists(BROKEN | OBJECTS.map(lambda row: json.dumps(row).encode()), min_size=1, max_size=6)
 
 
-def decoded(texts: Sequence[bytes]) -> Decoded:
-    return DECODER.decoded(Raw({}, texts))
+def decoded(texts: Sequence[bytes], decoder: Decoder = DECODER) -> Decoded:
+    return decoder.decoded(Raw({}, texts))
 
 
 def told(batches: Sequence[Decoded]) -> tuple[str, list[tuple[str, bytes]]]:
     """Events and dead letters; by text, since NaN is not itself."""
-    rows = [row for batch in batches for row in batch.events.to_pylist()]
+    rows = [row for batch in batches for row in batch.table.to_pylist()]
     return repr(rows), sorted((letter.reason, letter.text) for batch in batches for letter in batch.dead)
 
 
-@given(lines=LINES, place=st.integers(6, _MANY))
-@example(lines=[b'{"t": "2026-03-02T12:00:00Z", "n": 1,', b'"n": 2}', b'{"n": 1} {"n": 2}'], place=3)
-def test_texts_among_many_are_read_as_they_are_alone(lines: list[bytes], place: int) -> None:
+@given(lines=LINES, place=st.integers(6, _MANY), by=st.sampled_from([DECODER, PLAIN]))
+@example(
+    lines=[b'{"t": "2026-03-02T12:00:00Z", "n": 1,', b'"n": 2}', b'{"n": 1} {"n": 2}'], place=3, by=DECODER
+)
+def test_texts_among_many_are_read_as_they_are_alone(lines: list[bytes], place: int, by: Decoder) -> None:
     before, behind = [GOOD] * place, [GOOD] * (_MANY - len(lines))
-    whole = decoded([*before, *lines, *behind])
-    alone = decoded([GOOD])
+    whole = decoded([*before, *lines, *behind], by)
+    alone = decoded([GOOD], by)
     assert told([whole]) == told(
-        [alone] * len(before) + [decoded([text]) for text in lines] + [alone] * len(behind)
+        [alone] * len(before) + [decoded([text], by) for text in lines] + [alone] * len(behind)
     )
 
 
-@given(rows=st.lists(OBJECTS, min_size=1, max_size=6))
-def test_objects_of_json_among_many_are_read_as_they_are_alone(rows: list[dict[str, object]]) -> None:
+@given(rows=st.lists(OBJECTS, min_size=1, max_size=6), by=st.sampled_from([DECODER, PLAIN]))
+def test_objects_of_json_among_many_are_read_as_they_are_alone(
+    rows: list[dict[str, object]], by: Decoder
+) -> None:
     texts = [json.dumps(row).encode() for row in rows]
-    whole = decoded([*texts, *[GOOD] * _MANY])
-    assert told([whole]) == told([decoded([text]) for text in texts] + [decoded([GOOD])] * _MANY)
+    whole = decoded([*texts, *[GOOD] * _MANY], by)
+    assert told([whole]) == told([decoded([text], by) for text in texts] + [decoded([GOOD], by)] * _MANY)
 
 
 @given(
@@ -125,11 +131,11 @@ def test_many_texts_are_read_in_blocks_and_broken_ones_keep_their_places() -> No
     texts[5] = texts[8_500] = b"nothing"
     batch = DECODER.decoded(Raw({}, texts, place=str))
     assert [letter.place for letter in batch.dead] == ["5", "8500"]
-    assert batch.events.num_rows == len(texts) - 2
+    assert batch.size == len(texts) - 2
 
 
 @pytest.mark.parametrize("zone", ["", "Z", "+01:00"])
 def test_times_with_and_without_a_zone_are_read_together(zone: str) -> None:
     texts = [GOOD] * _MANY + [json.dumps({"t": f"2026-03-02T12:00:00{zone}"}).encode()]
     hour = 11 if zone.startswith("+") else 12
-    assert decoded(texts).events["t"][-1].as_py().hour == hour
+    assert decoded(texts).table["t"][-1].as_py().hour == hour

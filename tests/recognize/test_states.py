@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import estero
 from estero.errors import DataError, EsteroError
 from estero.events.sources import Source, open_source
 from estero.language.tree.schema import EventLayout
@@ -178,6 +179,19 @@ def test_a_state_of_another_query_is_refused() -> None:
     assert refusal(WAITING, gone_through(PLAIN, events("AB")).snapshot()) == (
         f"the state is of another query: {PLAIN}\n  hint: it cannot go on with {WAITING}"
     )
+
+
+def test_a_state_is_of_the_rules_that_are_there_by_then() -> None:
+    """Whatever states were made before."""
+    schema = pa.schema([("type", pa.string()), ("time", pa.int64()), ("k", pa.int64()), ("n", pa.int64())])
+    first = estero.rules({"one": PLAIN, "two": WAITING})
+    recognizer = first.recognizer(schema, type="type", time="time", time_unit="s")
+    recognizer.snapshot()
+    recognizer.replace("two", JOIN)
+    state = recognizer.snapshot()
+    assert estero.restore(estero.rules({"one": PLAIN, "two": JOIN}), state).snapshot() == state
+    with pytest.raises(DataError, match="the rule 'two' has another query than in this state"):
+        estero.restore(first, state)
 
 
 def test_a_state_of_other_columns_is_refused() -> None:

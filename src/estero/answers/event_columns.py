@@ -16,6 +16,8 @@ from estero.events.tables.shown_types import plain
 _NUMBERS = frozenset({POSITION, TIME})
 """Columns of integers without NULL."""
 
+_INTEGER = pa.int64()
+
 Take = Callable[[NDArray[np.int64]], pa.Array]
 
 
@@ -55,6 +57,11 @@ class EventColumns:
         if numbers is None:
             numbers = self._numbers[name] = numbers_in(self.events.column(name))
         return numbers
+
+    def integers(self, name: str) -> NDArray[np.int64] | None:
+        """A column of 64-bit integers without NULL, read in place; None for any other."""
+        column = self.events.column(name)
+        return self._numbers_of(name) if column.type == _INTEGER and not column.null_count else None
 
     def column(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
         """A column of the events in these rows, plain."""

@@ -66,10 +66,7 @@ class PlacedRows:
         columns = [names_of(names, rules), *(positions for positions, _ in ends)]
         if self.time is not None:
             columns += [in_type(times, self.time) for _, times in ends]
-        keys = {
-            shown: text_of(first_known([taking.column(event_column(name), end) for name in key], key))
-            for shown, key in self.keys.items()
-        }
+        keys = {shown: _texts_of_key(taking, key, end) for shown, key in self.keys.items()}
         columns.append(mapped(keys, end.size, schema.field("keys").type))
         columns.append(self._positions(matches, taking, first, schema.field("positions").type))
         return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -111,3 +108,13 @@ class PlacedRows:
         return pa.MapArray.from_arrays(
             offsets, texts_of([*self.labels] * rows, pa.string()), lists, type=kind
         )
+
+
+def _texts_of_key(taking: EventColumns, key: Sequence[str], rows: NDArray[np.int64]) -> pa.Array:
+    """The values of a key in some rows as texts: those of the first of some columns that has one."""
+    columns = list(map(event_column, key))
+    if len(columns) == 1 and rows.size <= FEW_ROWS:
+        numbers = taking.integers(columns[0])
+        if numbers is not None:
+            return texts_of(list(map(str, numbers[rows].tolist())), pa.string())
+    return text_of(first_known([taking.column(name, rows) for name in columns], key))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from estero.classify.remembered import Remembered
 from estero.errors import DataError
 
 _TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -111,6 +112,14 @@ def _has_durations(kind: pa.DataType) -> bool:
     """Whether values of a type hold durations, which Arrow makes objects of pandas where it can."""
     if not pa.types.is_nested(kind):
         return bool(pa.types.is_duration(kind))
+    return _nested.of(kind, lambda: _hold_durations(kind))
+
+
+_nested: Final = Remembered[bool]()
+"""Whether values of the latest nested types hold durations: small batches ask again and again."""
+
+
+def _hold_durations(kind: pa.DataType) -> bool:
     return any(_has_durations(kind.field(i).type) for i in range(kind.num_fields))
 
 

@@ -174,9 +174,11 @@ class Checkpoint:
             raise ValueError("the journal is not open")
         line = json.dumps(what).encode() + b"\n"
         written = 0
-        with _as_data_errors(self._directory):
+        try:
             while written < len(line):
                 written += os.write(self._journal, line[written:])
+        except OSError as error:
+            raise _unwritten(error, self._directory) from error
 
     def _path(self, number: int) -> Path:
         return self._directory / f"journal-{number}"
@@ -188,11 +190,15 @@ def _as_data_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(
-            f"the checkpoint cannot be written: {error.strerror or error}",
-            file=str(directory),
-            hint="see to its disk and its permissions, and start the stream again: it goes on from there",
-        ) from error
+        raise _unwritten(error, directory) from error
+
+
+def _unwritten(error: OSError, directory: Path) -> DataError:
+    return DataError(
+        f"the checkpoint cannot be written: {error.strerror or error}",
+        file=str(directory),
+        hint="see to its disk and its permissions, and start the stream again: it goes on from there",
+    )
 
 
 def _locked(directory: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from estero.classify.arrays import numbers_as, texts_of
 from estero.errors import legible
+from estero.events.streams.few_events import Values
 
 _UTC: Final = "UTC"
 _REFUSED: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
@@ -47,14 +48,73 @@ _NUMBERS: Final = {(pa.int64().id, int): "q", (pa.float64().id, float): "d"}
 """The formats of arrays in which Python passes numbers to Arrow, three times as fast as in lists."""
 _TEXTS: Final = {str}
 _STRING, _TIMESTAMP = pa.string().id, pa.timestamp("us").id
+_INTEGER, _FLOAT, _BOOLEAN = pa.int64().id, pa.float64().id, pa.bool_().id
+_NOTHING: Final = type(None)
+_PLAIN: Final[dict[int, set[type]]] = {
+    _INTEGER: {int},
+    _FLOAT: {float, int},
+    _BOOLEAN: {bool},
+    _STRING: {str},
+    _TIMESTAMP: {str},
+}
+"""The classes of values of JSON, by the id of a type."""
+_EXACT: Final = 2**53
+"""The number up to which every integer is a float."""
 _FEW: Final = 64
 """The most texts that Python reads faster than Arrow, whose casts take 80 µs if they have not just run."""
 _INSTANT: Final = re.compile(
-    r"\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{3}|\.\d{6})?[+-][01]\d:[0-5]\d", re.ASCII
+    r"\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{3}|\.\d{6})?(?:Z|[+-][01]\d:[0-5]\d)", re.ASCII
 )
 """A time with a zone in the form that Python writes, which Python and Arrow read alike."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def are_plain(kinds: Iterable[pa.DataType]) -> bool:
+    """Whether `plain_values` reads values of all these types."""
+    return all(kind.id in _PLAIN and (kind.id != _TIMESTAMP or kind.unit == "us") for kind in kinds)
+
+
+def plain_values(values: Sequence[Any], kind: pa.DataType) -> Values | None:
+    """Values of JSON as a column of `FewEvents`; None if one may not be of the type, which is a plain one.
+
+    `values_as` accepts all of them.
+    """
+    classes = set(map(type, values))
+    known = values
+    if _NOTHING in classes:
+        classes.remove(_NOTHING)
+        known = [value for value in values if value is not None]
+    if not classes <= _PLAIN[kind.id]:
+        return None
+    if kind.id == _BOOLEAN:
+        return values
+    if kind.id == _STRING:
+        return values if all(map(str.isascii, known)) or all(map(_is_unicode, known)) else None
+    numbers = _ticks_of(known) if kind.id == _TIMESTAMP else _numbers_of(known, kind.id)
+    if numbers is None or len(known) == len(values):
+        return numbers
+    left = iter(numbers)
+    return [None if value is None else next(left) for value in values]
+
+
+def _numbers_of(values: Sequence[int | float], kind: int) -> array[int] | array[float] | None:
+    """Numbers in the format of a type by its id; None if one is not of it."""
+    if kind == _FLOAT and not all(type(value) is float or abs(value) <= _EXACT for value in values):
+        return None
+    try:
+        return array("d" if kind == _FLOAT else "q", values)
+    except OverflowError:
+        return None
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _ticks_of(texts: Sequence[str]) -> array[int] | None:

@@ -12,9 +12,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from estero.errors import DataError
-from estero.local.columns import texts_as, values_as, wrong_texts, wrong_values
+from estero.events.streams.few_events import MOST, FewEvents, Values
+from estero.local.columns import are_plain, plain_values, texts_as, values_as, wrong_texts, wrong_values
 from estero.local.json_blocks import read_block
 from estero.local.raw import DeadLetter, Raw
+from estero.system.cached_property import cached_property
 
 _read_json = json.JSONDecoder().decode
 _BETWEEN: Final = token_hex(16)
@@ -28,12 +30,22 @@ _BLOCK: Final = 4_000
 class Decoded(NamedTuple):
     """The events of a batch, its dead letters, and the number of skipped events."""
 
-    events: pa.Table
+    events: pa.Table | FewEvents
     dead: list[DeadLetter]
     skipped: int
 
+    @property
+    def size(self) -> int:
+        """The number of events that can be read."""
+        return self.events.size if isinstance(self.events, FewEvents) else int(self.events.num_rows)
 
-@dataclass(frozen=True, slots=True)
+    @property
+    def table(self) -> pa.Table:
+        """The events that can be read, as a table."""
+        return self.events.table if isinstance(self.events, FewEvents) else self.events
+
+
+@dataclass(frozen=True)
 class Decoder:
     """Reads events in the columns of `schema`; an event without a value in `time` is a dead letter.
 
@@ -44,20 +56,48 @@ class Decoder:
     schema: pa.Schema
     time: str | None
 
+    @cached_property
+    def _columns(self) -> list[tuple[str, pa.DataType]]:
+        return [(field.name, field.type) for field in self.schema]
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether a few events can be read as values of Python."""
+        return are_plain(self.schema.types)
+
     def decoded(self, raw: Raw) -> Decoded:
         """The events of a batch that can be read, in order, and its dead letters."""
-        table, dead = self._of_texts(raw) if raw.table is None else self._of_table(raw.table, raw.place)
+        rows = None
+        if raw.texts and len(raw.texts) <= MOST and raw.wanted is None and self._is_plain:
+            rows = _objects_together(raw.texts)
+            few = None if rows is None else self._few(rows)
+            if few is not None:
+                return Decoded(few, list(raw.dead), 0)
+        table, dead = self._of_texts(raw, rows) if raw.table is None else self._of_table(raw.table, raw.place)
         wanted = table if raw.wanted is None else raw.wanted(table)
         return Decoded(wanted, [*raw.dead, *dead], table.num_rows - wanted.num_rows)
 
-    def _of_texts(self, raw: Raw) -> tuple[pa.Table, list[DeadLetter]]:
+    def _few(self, rows: Sequence[dict[str, Any]]) -> FewEvents | None:
+        """A few events, all of which are plainly of the types of the columns; None if one may not be."""
+        columns: list[Values] = []
+        for name, kind in self._columns:
+            column = plain_values([row.get(name) for row in rows], kind)
+            if column is None or (name == self.time and None in column):
+                return None
+            columns.append(column)
+        return FewEvents(self.schema, columns, len(rows))
+
+    def _of_texts(
+        self, raw: Raw, rows: Sequence[dict[str, Any]] | None = None
+    ) -> tuple[pa.Table, list[DeadLetter]]:
+        """The events in texts, and the dead letters; `rows` are the objects of texts that all have one."""
         dead: list[DeadLetter] = []
         blocks = []
         for first in range(0, len(raw.texts), _BLOCK):
             texts = raw.texts[first : first + _BLOCK]
             columns = read_block(texts, self.schema) if len(texts) >= _MANY else None
             if columns is None or self._lacks_time(columns):
-                columns, letters = self._one_by_one(texts, first, raw.place)
+                columns, letters = self._one_by_one(texts, first, raw.place, rows)
                 dead += letters
             blocks.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
         return pa.Table.from_batches(blocks, self.schema), dead
@@ -69,10 +109,17 @@ class Decoder:
         )
 
     def _one_by_one(
-        self, given: Sequence[bytes], first: int, place_of: Callable[[int], str]
+        self,
+        given: Sequence[bytes],
+        first: int,
+        place_of: Callable[[int], str],
+        read: Sequence[dict[str, Any]] | None,
     ) -> tuple[list[pa.Array], list[DeadLetter]]:
-        """The columns of texts, numbered from event `first` on, and the dead letters."""
-        rows, texts, places, reasons = objects(given)
+        """The columns of texts, numbered from event `first` on, and the dead letters.
+
+        The objects of the texts may have been read already.
+        """
+        rows, texts, places, reasons = objects(given) if read is None else _all_of(read, given)
         dead = [DeadLetter(place_of(first + place), why, given[place]) for place, why in reasons.items()]
         try:
             columns = [self._values(rows, field) for field in self.schema]
@@ -135,15 +182,18 @@ class Decoder:
         return pa.chunked_array([texts_as(chunk, field.type) for chunk in column.chunks], field.type)
 
 
-def objects(texts: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes], list[int], dict[int, str]]:
+Objects = tuple[Sequence[dict[str, Any]], Sequence[bytes], Sequence[int], dict[int, str]]
+"""Objects with their texts and the places of these, and the errors of other texts, by place."""
+
+
+def objects(texts: Sequence[bytes]) -> Objects:
     """The objects in texts of JSON with their texts and places, and the errors of other texts, by place."""
-    try:
-        rows = _read_together(texts)
-    except (ValueError, RecursionError):  # a text is not UTF-8, or the array is not JSON
-        rows = []
-    if len(rows) == len(texts) and set(map(type, rows)) <= {dict}:
-        return rows, list(texts), list(range(len(rows))), {}
-    rows, places, reasons = [], [], {}
+    together = _objects_together(texts)
+    if together is not None:
+        return _all_of(together, texts)
+    rows: list[dict[str, Any]] = []
+    places: list[int] = []
+    reasons: dict[int, str] = {}
     for place, text in enumerate(texts):
         try:
             value = _read_json(text.decode())
@@ -158,6 +208,20 @@ def objects(texts: Sequence[bytes]) -> tuple[list[dict[str, Any]], list[bytes], 
             else:
                 reasons[place] = "this is JSON, but no object"
     return rows, [texts[place] for place in places], places, reasons
+
+
+def _all_of(rows: Sequence[dict[str, Any]], texts: Sequence[bytes]) -> Objects:
+    """The objects of texts each of which has one."""
+    return rows, texts, range(len(texts)), {}
+
+
+def _objects_together(texts: Sequence[bytes]) -> list[dict[str, Any]] | None:
+    """The objects in texts of JSON; None if one of these is not an object."""
+    try:
+        rows = _read_together(texts)
+    except (ValueError, RecursionError):  # a text is not UTF-8, or the array is not JSON
+        return None
+    return rows if len(rows) == len(texts) and set(map(type, rows)) <= {dict} else None
 
 
 def _read_together(texts: Sequence[bytes]) -> list[Any]:

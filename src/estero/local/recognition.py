@@ -13,6 +13,7 @@ from estero.answers.answer import Answer
 from estero.answers.rule_answers import RuleAnswers
 from estero.answers.rule_metadata import NOTHING_SAID, RuleColumns, words_of
 from estero.errors import DataError, EsteroError, QueryError
+from estero.events.streams.few_events import FewEvents
 from estero.queries.query import Query
 from estero.queries.rules.rule_origin import RuleOrigin, put_rule
 from estero.queries.rules.rule_set import RuleSet
@@ -116,8 +117,10 @@ class Recognition:
         """The time before which no more events are expected, in ticks."""
         return self._recognizer.watermark
 
-    def push(self, events: pa.Table) -> Iterator[pa.RecordBatch]:
+    def push(self, events: pa.Table | FewEvents) -> Iterator[pa.RecordBatch]:
         """The answers that events decide, batch by batch."""
+        if isinstance(events, FewEvents) and not self.of_rules:
+            events = events.table
         return self._batches(self._recognizer.push(events))
 
     @property

@@ -80,6 +80,7 @@ class LiveStream:
         self._deliveries = Deliveries(sinks, checkpoint, self._counters, self._stopping, settings.source)
         self._recognition: Recognition | None = None
         self._schema = settings.schema
+        self._decoder: Decoder | None = None
         self._stream = ""
         self._number = self._saved = -1
         self._first: State | None = None
@@ -303,7 +304,9 @@ class LiveStream:
 
     def _decoded(self, raw: Raw) -> Decoded:
         if self._schema is not None:
-            return Decoder(self._schema, self._settings.time).decoded(raw)
+            if self._decoder is None:
+                self._decoder = Decoder(self._schema, self._settings.time)
+            return self._decoder.decoded(raw)
         _, _, places, reasons = objects(raw.texts)
         empty = dict.fromkeys(places, "no columns are known yet, and it has none")
         dead = [
@@ -315,15 +318,14 @@ class LiveStream:
     def _recognized(
         self, recognition: Recognition | None, decoded: Decoded
     ) -> tuple[Iterator[pa.RecordBatch], list[DeadLetter]]:
-        events = decoded.events
-        if recognition is None or not events.num_rows:
+        if recognition is None or not decoded.size:
             return iter(()), decoded.dead
         try:
-            return recognition.push(events), decoded.dead
+            return recognition.push(decoded.events), decoded.dead
         except DataError as error:  # of the whole batch; the recognizer is unchanged
             letters = [
                 DeadLetter(f"batch {self._number}", str(error), repr(row).encode())
-                for row in events.to_pylist()
+                for row in decoded.table.to_pylist()
             ]
             return iter(()), [*decoded.dead, *letters]
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from estero.automata.cea import EventPredicate
 from estero.classify.column_names import bits_name, event_column
 from estero.classify.columns import ColumnType
+from estero.events.streams.few_events import FewEvents
 from estero.language.tree import expressions as e
 from estero.language.tree.paths import field_of
 from estero.language.tree.schema import Kind
@@ -112,6 +113,27 @@ ARROW = {
 ENCODED = pa.dictionary(pa.int32(), pa.string())
 
 
+def dispatcher_of(asked: list[EventPredicate], schema: pa.Schema, first: int) -> Dispatcher:
+    """The conditions of predicates, the `first` of which are added before the others."""
+    columns = {name: ColumnType(kind) for name, kind in KINDS.items() if name != INSIDE}
+    columns["tags"] = ColumnType(Kind.OPAQUE, element=ColumnType(Kind.STRING))
+    columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
+    conditions = plain_conditions(asked, columns, schema)
+    assert list(conditions) == asked
+    dispatcher = Dispatcher(TYPES)
+    for some in (asked[:first], asked):
+        dispatcher.add({one: conditions[one] for one in some})
+    return dispatcher
+
+
+def holds(predicate: EventPredicate, row: dict[str, object]) -> bool:
+    """Whether a predicate holds for an event, by the reference."""
+    kind, condition = str(row["type"]), predicate.condition
+    if kind not in predicate.types:
+        return False
+    return condition is None or evaluate_expression(condition, Event(kind, row)) is True
+
+
 @given(
     st.lists(predicates, min_size=1, max_size=12, unique=True),
     st.lists(st.lists(rows, max_size=8), min_size=1, max_size=4),
@@ -136,15 +158,8 @@ def test_conditions_hold_where_the_reference_says(
     """
     kinds = {**ARROW, **({"s": ENCODED} if encoded else {})}
     schema = pa.schema([(event_column(name), kind) for name, kind in kinds.items()])
-    columns = {name: ColumnType(kind) for name, kind in KINDS.items() if name != INSIDE}
-    columns["tags"] = ColumnType(Kind.OPAQUE, element=ColumnType(Kind.STRING))
-    columns["event"] = ColumnType(Kind.OPAQUE, fields=(("data", ColumnType(Kind.STRING)),))
-    conditions = plain_conditions(asked, columns, schema)
-    assert list(conditions) == asked
-    dispatcher = Dispatcher(TYPES)
     with patch.object(bounded_columns, "FEWEST_BOUNDS", bounds):
-        for some in (asked[:first], asked):
-            dispatcher.add({one: conditions[one] for one in some})
+        dispatcher = dispatcher_of(asked, schema, first)
     classified = schema.append(pa.field(bits_name(0), pa.int64()))
     for turn, batch in enumerate(batches):
         arrays = [
@@ -159,14 +174,44 @@ def test_conditions_hold_where_the_reference_says(
         for place, predicate in enumerate(asked):
             if not wants[(turn + place) % len(wants)]:
                 continue
-            condition = predicate.condition
-            wanted = [
-                number
-                for number, row in enumerate(batch)
-                if row["type"] in predicate.types
-                and (
-                    condition is None or evaluate_expression(condition, Event(str(row["type"]), row)) is True
-                )
-            ]
-            assert held.may_hold[place] or not wanted, condition
-            assert sorted(held.of(place).tolist()) == wanted, condition
+            wanted = [number for number, row in enumerate(batch) if holds(predicate, row)]
+            assert held.may_hold[place] or not wanted, predicate
+            assert sorted(held.of(place).tolist()) == wanted, predicate
+
+
+def few(batch: list[dict[str, object]], names: list[str]) -> FewEvents:
+    """Events as values of Python, in these columns."""
+    schema = pa.schema([(event_column(name), ARROW[name]) for name in names])
+    return FewEvents(schema, [[row[name] for row in batch] for name in names], len(batch))
+
+
+@given(
+    st.lists(predicates, min_size=1, max_size=3, unique=True),
+    st.lists(rows, min_size=1, max_size=3),
+    st.integers(0, 3),
+)
+def test_events_for_which_a_condition_holds_may_be_wanted(
+    asked: list[EventPredicate], batch: list[dict[str, object]], first: int
+) -> None:
+    schema = pa.schema([(event_column(name), kind) for name, kind in ARROW.items()])
+    events = few(batch, ["s", "n", "x", "b", "tags"])
+    assert dispatcher_of(asked, schema, first).may_want(events) or not any(
+        holds(predicate, row) for predicate in asked for row in batch
+    )
+
+
+def test_events_without_a_required_value_are_not_wanted() -> None:
+    schema = pa.schema([(event_column(name), kind) for name, kind in ARROW.items()])
+    named = e.Comparison("=", e.Attribute("s"), e.Literal("a"))
+    numbered = e.In(e.Attribute("n"), (e.Literal(1), e.Literal(2)))
+    greater = e.Comparison(">", e.Attribute("x"), e.Literal(0.5))
+    asked = [
+        EventPredicate(("A",), condition) for condition in (e.And((greater, named)), e.Or((numbered, named)))
+    ]
+    row: dict[str, object] = {"s": "b", "n": None, "x": 1.0}
+    by = dispatcher_of(asked, schema, 1)
+    assert not by.may_want(few([row, row], ["s", "n", "x"]))
+    assert by.may_want(few([row, row | {"n": 2}], ["s", "n", "x"]))
+    assert by.may_want(few([row | {"s": "a"}, row], ["s", "n", "x"]))
+    assert by.may_want(few([row], ["s", "x"]))
+    assert dispatcher_of([EventPredicate(("A",), greater)], schema, 0).may_want(few([row], ["s", "n", "x"]))

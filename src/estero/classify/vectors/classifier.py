@@ -279,15 +279,16 @@ class PlainClassifier:
         )
         return classified if known is None else classified.filter(array_of(known))
 
+    def counts(self, events: pa.Schema) -> bool:
+        """Whether `count` knows the number of relevant events of batches with this schema."""
+        is_odd = self._reach is not None or self._row_keys is not None or self._has_converted or self._values
+        return not is_odd and all(events.field(name).type == kind for name, kind in self._payload)
+
     def count(self, columns: BatchColumns) -> int:
         """The number of relevant events of a batch, which need not have positions.
 
-        Raises `OddValueError` where that is not known without classifying them.
+        Raises `OddValueError` if only classifying the events tells.
         """
-        shown = columns.batch.schema
-        is_odd = self._reach is not None or self._row_keys is not None or self._has_converted or self._values
-        if is_odd or any(shown.field(name).type != kind for name, kind in self._payload):
-            raise OddValueError
         if self._time is not None:
             if columns.known(self._time) is not None:
                 raise OddValueError

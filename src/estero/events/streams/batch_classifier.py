@@ -6,6 +6,7 @@ Plain classifications are done by vector code, and others by a statement of Duck
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from estero.classify.arrays import empty_batch
 from estero.classify.column_names import KEYS, event_column
 from estero.classify.vectors.arrow_types import is_converted
 from estero.classify.vectors.batch_columns import BatchColumns, OddValueError, stored
@@ -25,6 +27,7 @@ from estero.events.reading_errors import reading
 from estero.events.screening import Screen, looked_at
 from estero.events.sources import Source
 from estero.events.stream_order import null_time, refuse_infinite, refuse_nat
+from estero.events.streams.few_events import FewEvents
 from estero.events.streams.row_types import without_texts
 from estero.events.streams.stream_layout import StreamLayout, time_kind
 from estero.events.tables.exact_columns import renamed_table
@@ -51,7 +54,8 @@ class Incoming(NamedTuple):
     `events` are all its events, their columns named by `event_column`; `times` int64[n] in ticks, 0 if there
     is no time; `classified` the relevant ones, whose ``__position`` is their row in `events`. Of a batch that
     `passes`, which is let go at once, the number of `relevant` ones is known; they are not classified if no
-    condition wants one. `said` is what conditions say of all rows, if they were asked.
+    condition wants one, and `events` may be empty then. `said` is what conditions say of all rows, if they
+    were asked.
     """
 
     events: pa.Table
@@ -60,6 +64,13 @@ class Incoming(NamedTuple):
     passes: bool = False
     relevant: int = 0
     said: Any = None
+
+
+class Counted(NamedTuple):
+    """The number of relevant ones among a few events, and the times of all of them in ticks."""
+
+    relevant: int
+    times: NDArray[np.int64]
 
 
 class Classifier:
@@ -87,6 +98,12 @@ class Classifier:
             rests = None if self._screen is None else screen.rests
             types = source.column_types
             self._plain = plain_classifier(classification, types, self.columns, rests, None, DUCKDB_KEYS)
+        self._counts = self._is_plain and self._plain is not None and self._plain.counts(self.columns)
+        self._nothing: pa.RecordBatch = empty_batch(self.schema)
+        self._reads_values = (
+            self._is_plain and self._plain is not None and self._reads_values_of(classification)
+        )
+        """Whether values of Python tell which events are relevant, and when."""
 
     @property
     def _statements(self) -> Statements:
@@ -106,17 +123,64 @@ class Classifier:
         """Classifies opened events; raises `DataError` if that is impossible."""
         return Incoming(events, times, refuse_infinite(self._relevant(events), self._time))
 
-    def asked(self, events: pa.Table, ask: Ask) -> tuple[int, Any]:
-        """The number of relevant ones among opened events, and the result of `ask` on all of them.
+    def asked(self, events: pa.Table, times: NDArray[np.int64], ask: Ask) -> Incoming:
+        """Opened events that may pass, which are classified only if `ask` says that some may be wanted.
 
         Raises `OddValueError` for events that have to be classified first.
         """
         batches = events.to_batches()
-        if self._plain is None or not self._is_plain or len(batches) != 1:
+        if self._plain is None or not self._counts or len(batches) != 1:
             raise OddValueError
+        said = ask(batches[0])
+        if said is not None:
+            classified = refuse_infinite(self._by_vectors(self._plain, events), self._time)
+            relevant = classified.num_rows
+            said = said if relevant == events.num_rows else None
+            return Incoming(events, times, classified, passes=True, relevant=relevant, said=said)
         looked = batches if self._screen is None else self._screen.look([(batches[0], 0)])
         relevant = sum(self._plain.count(BatchColumns(batch)) for batch in looked)
-        return relevant, ask(batches[0]) if relevant else None
+        return Incoming(events, times, self._nothing, passes=True, relevant=relevant)
+
+    def counted(self, events: FewEvents) -> Counted | None:
+        """The number of relevant ones among a few events, and the times; None if only vector code knows."""
+        if not self._reads_values or not events.schema.equals(self.columns):
+            return None
+        times: NDArray[np.int64] | None = np.zeros(events.size, np.int64)
+        if self._time is not None:
+            times = events.ticks(event_column(self._time))
+        relevant = self._relevant_of(events)
+        return None if times is None or relevant is None else Counted(relevant, times)
+
+    def _reads_values_of(self, known: Classification) -> bool:
+        """See `_reads_values`: types, one column of keys, and no more."""
+        if known.values or any(predicate.condition is not None for predicate in known.predicates):
+            return False
+        if len(known.keys) > 1 or any(len(bracket) > 1 for bracket in known.keys):
+            return False
+        if self._time is None:
+            return True
+        kind = self.columns.field(event_column(self._time)).type
+        return self._time_type is not None and _is_ticks(kind, self._time_type)
+
+    def _relevant_of(self, events: FewEvents) -> int | None:
+        """The number of events of the types that matter that have a key; None if a column is missing."""
+        known = self._classification
+        types = {name for predicate in known.predicates for name in predicate.types}
+        if known.type_column is None and known.only_type not in types and not known.keep_all:
+            return 0
+        asked: list[list[bool]] = []
+        for name in [name for bracket in known.keys for name in bracket]:
+            column = events.column(event_column(name))
+            if column is None:
+                return None
+            if not isinstance(column, array):
+                asked.append([value is not None for value in column])
+        if known.type_column is not None and not known.keep_all:
+            column = events.column(event_column(known.type_column))
+            if column is None:
+                return None
+            asked.append([value in types for value in column])
+        return sum(map(all, zip(*asked, strict=True))) if asked else events.size
 
     def _relevant(self, events: pa.Table) -> pa.RecordBatch:
         """The classified events."""

@@ -19,6 +19,7 @@ _SETTINGS: Final = {
     "queued.max.messages.kbytes": 32_768,  # of each partition: what is read ahead
     "fetch.queue.backoff.ms": 5,
     "fetch.wait.max.ms": 50,  # after which an end is known where transactions wrote
+    "socket.nagle.disable": True,
     "log_level": 2,
 }
 _TIMEOUT: Final = 30.0

@@ -24,6 +24,29 @@ Given = TypeVar("Given")
 T = TypeVar("T")
 
 
+class _Unbroken:
+    """Holds the lock of a turn: other threads finish a batch first. After an error no turn follows.
+
+    It has no generator, which a push of a few events would notice.
+    """
+
+    __slots__ = ("_turn",)
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def __enter__(self) -> None:
+        self._turn.lock.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        self._turn.lock.release()
+        if kind is not None:
+            self._turn.fail(
+                "recognition broke off in an earlier push, so that its state is not to be trusted: "
+                "restore the last snapshot"
+            )
+
+
 @checked
 class EventRecognizer(ABC, Generic[Given]):
     """Counts pushed events, is restricted to one thread and a limit of memory, and notifies listeners."""
@@ -123,7 +146,7 @@ class EventRecognizer(ABC, Generic[Given]):
     def _going_on(self) -> Iterator[None]:
         """As `_by_one_thread`, after what the last change has left to do."""
         with self._by_one_thread():
-            with self._unbroken():
+            with _Unbroken(self._turn):
                 self._catch_up()
             yield
 
@@ -131,24 +154,11 @@ class EventRecognizer(ABC, Generic[Given]):
     def _next_turn(self) -> Iterator[int]:
         """The number of this turn, which does not depend on earlier ones; an error makes it the last."""
         number = self._turn.next()
-        with self._unbroken():
+        with _Unbroken(self._turn):
             self._let_go()
             if self._guard is not None and self._guard.over:
                 self._shed_to(self._guard.limit)
             yield number
-
-    @contextmanager
-    def _unbroken(self) -> Iterator[None]:
-        """Holds the lock of the turn: other threads finish a batch first. After an error no turn follows."""
-        try:
-            with self._turn.lock:
-                yield
-        except BaseException:
-            self._turn.fail(
-                "recognition broke off in an earlier push, so that its state is not to be trusted: "
-                "restore the last snapshot"
-            )
-            raise
 
     def _shed_to(self, limit: int) -> int:
         shed = shed_to(limit, self._extent, self._shed_some)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from estero.errors import DataError
 from estero.events.database import hashes
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Ask, Classifier, Incoming
+from estero.events.streams.few_events import FewEvents
 from estero.events.streams.reorder_buffer import ReorderBuffer
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
@@ -83,6 +84,8 @@ class Intake:
         """The columns of classified events."""
         self.ask: Ask | None = None
         """What a few events that pass are asked before they are classified, if anything."""
+        self.may_want: Callable[[FewEvents], bool] | None = None
+        """Whether a condition may want some of a few events; None if nobody knows."""
         self._nothing: Any = empty_batch(self.schema)
         self._places = {name: self.schema.get_field_index(name) for name in (POSITION, TIME)}
         self.time_type: Any | None = time_type(source)
@@ -187,6 +190,11 @@ class Intake:
         A long batch that is in order is returned in parts, to be admitted one after the other: all of it is
         released then in any case.
         """
+        if isinstance(events, FewEvents):
+            unwanted = self._unwanted(events)
+            if unwanted is not None:
+                return [unwanted]
+            events = events.table
         table, times = self._classifier.opened(events)
         order = self._layout.columns.order
         if self.ask is not None and times.size <= FEW_ROWS and self._held.may_pass(times, order):
@@ -198,17 +206,21 @@ class Intake:
             for first in range(0, times.size, _PART)
         ]
 
+    def _unwanted(self, events: FewEvents) -> Incoming | None:
+        """A few events that may pass, if it is plain that no condition wants one of them."""
+        if self.may_want is None or self._layout.keep or self.may_want(events):
+            return None
+        opened = self._classifier.counted(events)
+        if opened is None or not self._held.may_pass(opened.times, self._layout.columns.order):
+            return None
+        return Incoming(self._no_events, opened.times, self._nothing, passes=True, relevant=opened.relevant)
+
     def _asked_about(self, events: pa.Table, times: NDArray[np.int64], ask: Ask) -> Incoming:
         """A few events that may pass; those that no condition wants are not classified."""
         try:
-            relevant, said = self._classifier.asked(events, ask)
+            return self._classifier.asked(events, times, ask)
         except OddValueError:
             return self._classifier.classified(events, times)
-        if said is None:
-            return Incoming(events, times, self._nothing, passes=True, relevant=relevant)
-        said = said if relevant == events.num_rows else None
-        incoming = self._classifier.classified(events, times)
-        return incoming._replace(passes=True, relevant=relevant, said=said)
 
     def admit(self, incoming: Incoming) -> pa.RecordBatch:
         """The relevant events that are let go as a batch comes that was looked at."""
@@ -216,7 +228,7 @@ class Intake:
             self._held.pass_by(incoming.times)
             self._late_events = self._no_events
             if not incoming.classified.num_rows:
-                self.position += incoming.events.num_rows
+                self.position += incoming.times.size
                 return self._nothing
             return self._numbered(incoming.classified, incoming.events.num_rows, self.era)
         order = order_columns(incoming.events, self._layout)

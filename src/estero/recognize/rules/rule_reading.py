@@ -17,6 +17,7 @@ from estero.classify.remembered import Remembered
 from estero.classify.vectors.batch_columns import OddValueError
 from estero.events.sources import Source
 from estero.events.streams.batch_classifier import Incoming
+from estero.events.streams.few_events import FewEvents
 from estero.events.streams.stream_layout import StreamLayout
 from estero.language.tree.paths import is_path
 from estero.plan.plan import Classification, Plan
@@ -281,9 +282,15 @@ class RuleReading:
 
     def _opened(self) -> Intake:
         intake = Intake(self._layout, self._source, self._asked, strict=self._strict, eras=True)
-        # The intake is a part of this: a reference that counts would leave both to the garbage collector.
-        intake.ask = partial(RuleReading._asked_if_wanted, weakref.proxy(self))
+        # The intake is a part of this: references that count would leave both to the garbage collector.
+        reading = weakref.proxy(self)
+        intake.ask = partial(RuleReading._asked_if_wanted, reading)
+        intake.may_want = partial(RuleReading._may_want, reading)
         return intake
+
+    def _may_want(self, events: FewEvents) -> bool:
+        """Whether a rule may want one of a few events."""
+        return self._dispatch.may_want(events) or not all(group.is_dispatched for group in self.groups)
 
     def _asked_if_wanted(self, events: pa.RecordBatch) -> AskedLayers | None:
         """What events say to the conditions, if these are all that rules ask; None where they want none."""

@@ -25,7 +25,14 @@ from estero.recognize.rules.group_recognition import GroupRecognition
 from estero.recognize.rules.kept_events import KeptEvents
 from estero.recognize.rules.pushed_rules import PushedRules
 from estero.recognize.rules.rule_reading import GroupSets, RuleReading, reading_of
-from estero.recognize.rules.set_state import kept_arrays, kept_in, names_in, readings_in, state_of
+from estero.recognize.rules.set_state import (
+    RuleDigests,
+    kept_arrays,
+    kept_in,
+    names_in,
+    readings_in,
+    state_of,
+)
 from estero.recognize.source_run import time_type
 from estero.recognize.state_bytes import State, check_key, sound_content, written
 from estero.recognize.until import AFTER_ALL, Until, check_until, passed_time
@@ -67,6 +74,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
         self._readings: list[RuleReading] = []
         self._names: dict[str, RuleReading] = {}
         self._groups = Remembered[dict[str, GroupRecognition]](1)
+        self._digests = RuleDigests()
         self._kept: KeptEvents | None = None
         order = rules if state is None else names_in(state, list(rules))
         plans = {name: self._planned(name, rules[name]) for name in order}
@@ -219,7 +227,7 @@ class RuleSetRecognizer(EventRecognizer[RuleAnswers]):
                 kept = [reading.snapshot() for reading in self._readings]
             own = {name: plan for reading in self._readings for name, plan in reading.plans.items()}
             plans = {name: own[name] for name in self._names}
-            about, arrays = state_of(plans, kept)
+            about, arrays = state_of(self._digests.of(plans), kept)
             arrays |= self._intake.schemas()
             if self._kept is not None:
                 arrays |= kept_arrays(self._kept.snapshot())

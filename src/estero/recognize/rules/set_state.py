@@ -32,9 +32,26 @@ _WITHHELD, _WAITING = "untold", "waiting"
 _KEPT: Final = "kept: "
 
 
-def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> State:
-    """The state of the passes of some rules, in their order; it does not contain the layout of events."""
-    numbers = {name: number for number, name in enumerate(plans)}
+class RuleDigests:
+    """The digests of rules, each computed once: printing thousands of rules would stop a stream."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Plan, str]] = {}
+
+    def of(self, plans: Mapping[str, Plan]) -> dict[str, str]:
+        """The digests of the rules with these plans, by name."""
+        before, self._known = self._known, {}
+        for name, plan in plans.items():
+            known = before.get(name)
+            if known is None or known[0] is not plan:
+                known = plan, _digest(plan)
+            self._known[name] = known
+        return {name: digest for name, (_, digest) in self._known.items()}
+
+
+def state_of(digests: Mapping[str, str], readings: Sequence[KeptReading]) -> State:
+    """The state of the passes of some rules with these digests, in order, without the layout of events."""
+    numbers = {name: number for number, name in enumerate(digests)}
     kept = [
         {
             _TYPES: reading.types,
@@ -47,13 +64,14 @@ def state_of(plans: Mapping[str, Plan], readings: Sequence[KeptReading]) -> Stat
         }
         for reading in readings
     ]
-    digests = [[name, _digest(plan)] for name, plan in plans.items()]
     arrays = {
         f"{number} {name}": array
         for number, reading in enumerate(readings)
         for name, array in _arrays(reading)
     }
-    return State({"kind": KIND, _RULES: json.dumps(digests), _READINGS: json.dumps(kept)}, arrays)
+    return State(
+        {"kind": KIND, _RULES: json.dumps(list(digests.items())), _READINGS: json.dumps(kept)}, arrays
+    )
 
 
 def _handovers(reading: KeptReading, numbers: Mapping[str, int]) -> dict[str, Any]:

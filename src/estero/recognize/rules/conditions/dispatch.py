@@ -16,14 +16,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from estero.automata.cea import EventPredicate
-from estero.classify.column_names import WORD, attribute_in, bits_name
+from estero.classify.column_names import WORD, attribute_in, bits_name, event_column
 from estero.classify.vectors.batch_columns import BatchColumns, Mask
 from estero.classify.vectors.conditions import Condition, Constant
 from estero.engine.held_conditions import NO_CODES, HeldConditions, held_conditions
+from estero.events.streams.few_events import FewEvents
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.rules.conditions.asked_conditions import NO_ROWS, AskedValues, Rows
 from estero.recognize.rules.conditions.condition_forest import Asked, AskedBatch, ConditionForest, Part
 from estero.recognize.rules.conditions.plain_conditions import type_names
+from estero.recognize.rules.conditions.required_values import Required, required_by_some
 
 FEWEST: Final = 8
 SPARE: Final = 64
@@ -110,6 +112,10 @@ class Dispatcher:
         asked = self.asked(events)
         return asked if any(layer.may_hold(batch).any() for layer, batch in asked) else None
 
+    def may_want(self, events: FewEvents) -> bool:
+        """Whether a condition may hold for one of a few events, of which it suffices to know some values."""
+        return any(layer.may_want(events) for layer in self._layers)
+
     def held(self, events: pa.RecordBatch, asked: AskedLayers | None = None) -> HeldRows | None:
         """The rows of events, classified by type, for which each condition holds; None without conditions.
 
@@ -155,6 +161,8 @@ class _Layer:
     wanted: Sequence[_Wanted]
     parts: NDArray[np.int64]
     """The number of the part of each condition; after all parts come one without rows, and one with all."""
+    required: Required | None
+    """The values that some condition requires, by columns of events; None if one requires none."""
 
     @classmethod
     def of(
@@ -174,7 +182,20 @@ class _Layer:
                 root = next(roots)
                 wanted.append(_Wanted(own, root))
                 parts.append(root.number)
-        return cls(begin, conditions, forest, wanted, np.array(parts, np.int64))
+        required = required_by_some(conditions.values())
+        if required is not None:
+            required = {event_column(name): values for name, values in required.items()}
+        return cls(begin, conditions, forest, wanted, np.array(parts, np.int64), required)
+
+    def may_want(self, events: FewEvents) -> bool:
+        """See `Dispatcher.may_want`."""
+        if self.required is None:
+            return True
+        for name, values in self.required.items():
+            column = events.column(name)
+            if column is None or not values.isdisjoint(column):
+                return True
+        return False
 
     def may_hold(self, asked: AskedBatch) -> Mask:
         """Whether each condition may hold for some row."""
