@@ -35,6 +35,7 @@ from estero.events.scan import Scan, is_of_spark
 from estero.events.tables.dict_columns import table_of_dicts
 from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
+from estero.events.tables.readable_types import readable_table, with_readable_types
 from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import is_text
 from estero.events.tables.whole_batches import whole_table
@@ -163,7 +164,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, pa.RecordBatchReader):
         return _of_stream(iter(events), events.schema)
     if (scanned := _scanned(events, module)) is not None:
-        return Input(stream=scanned, schema=scanned.schema)
+        return with_readable_types(Input(stream=scanned, schema=scanned.schema))
     if hasattr(events, "__arrow_c_stream__"):
         with reading():
             return _of_table(pa.table(events)) if module == "polars" else _of_exporter(events)
@@ -204,14 +205,14 @@ def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
 
 
 def _of_table(table: pa.Table) -> Input:
-    readable = _readable(table)
+    readable = whole_table(readable_table(table))
     return Input(table=readable, schema=readable.schema)
 
 
 def _of_exporter(events: Any) -> Input:
     """Any object with the Arrow C stream interface, from which each reading gets a new stream."""
     schema = pa.RecordBatchReader.from_stream(events).schema
-    return Input(stream=functools.partial(_exported, events), schema=schema)
+    return with_readable_types(Input(stream=functools.partial(_exported, events), schema=schema))
 
 
 def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
@@ -275,7 +276,7 @@ def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:
         taken = True
         return pa.RecordBatchReader.from_batches(schema, _of_one_schema(batches, schema))
 
-    return Input(stream=once, schema=schema, one_shot=True)
+    return with_readable_types(Input(stream=once, schema=schema, one_shot=True))
 
 
 def _of_one_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -298,14 +299,6 @@ def read_twice() -> DataError:
         "these events come from an iterator that has already been read",
         hint="collect it into a table first (pyarrow.Table.from_batches), or write it to a Parquet file",
     )
-
-
-def _readable(table: pa.Table) -> pa.Table:
-    """The table with half floats widened, which DuckDB lacks, and in batches that it can read."""
-    for index, field in enumerate(table.schema):
-        if pa.types.is_float16(field.type):
-            table = table.set_column(index, field.name, table.column(index).cast(pa.float32()))
-    return whole_table(table)
 
 
 # ------------------------------------------------------------------------------------------- files
@@ -360,7 +353,10 @@ def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Inpu
         with reading(path):
             schema = _with_partitions(arrow_schema(files[0]), partitions)
         stream = functools.partial(arrow_stream, files, schema, partitions)
-        return Input(stream=stream, schema=schema, file=path, files=files, partitions=partitions)
+        with reading(path):
+            return with_readable_types(
+                Input(stream=stream, schema=schema, file=path, files=files, partitions=partitions)
+            )
     if named.form == "parquet":
         written, has_rows = schema_in_footers(files)
         if written is not None:

@@ -20,6 +20,8 @@ from estero.events.scan import Scan
 from estero.events.sources import Source, open_source
 from estero.events.tables.exact_columns import exact_layout, renamed_schema
 from estero.events.tables.nested_columns import extended
+from estero.events.tables.readable_types import readable_schema
+from estero.events.tables.shown_types import has_within
 from estero.events.tables.written_times import with_written_times
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.exact_names import exact_names
@@ -134,6 +136,7 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
     given = {
         str(name): _schema_of(schema, scan.csv_options, scan.layout.time) for name, schema in named.items()
     }
+    _refuse_unions(given)
     exact = exact_names(name for schema in given.values() for name in schema.names)
     columns = exact_layout(scan.layout, exact)
     schemas = {name: extended(renamed_schema(schema, exact), columns) for name, schema in given.items()}
@@ -145,6 +148,18 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
     if columns.time is None:
         raise DataError("a lateness needs a time column, and none is named")
     return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns), keep=kept)
+
+
+def _refuse_unions(schemas: Mapping[str, pa.Schema]) -> None:
+    """Raises `DataError` for a column of unions, of which Arrow makes no empty ones."""
+    for schema in schemas.values():
+        for field in schema:
+            if has_within(field.type, pa.types.is_union):
+                raise DataError(
+                    f"holds {field.type}, and unions cannot be pushed",
+                    column=field.name,
+                    hint="leave the column out, or cast it to the type of its values",
+                )
 
 
 def windows_of(keep: Keep | None, columns: EventLayout, tick_ns: int | None) -> tuple[Window, ...]:
@@ -206,7 +221,7 @@ def _nanoseconds(text: object, said: str) -> int:
 
 def _schema_of(events: object, csv_options: Mapping[str, object] | None, time: str | None) -> pa.Schema:
     if isinstance(events, pa.Schema):
-        return events
+        return readable_schema(events)
     opened: Input = with_written_times(open_input(events, csv_options), time)
     if opened.schema is not None:
         return opened.schema
