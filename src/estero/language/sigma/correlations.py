@@ -132,7 +132,9 @@ def correlation_of_rule(
         if kind not in _NUMBERS and condition.count != int(condition.count):
             raise error("a number of events is a whole number", "correlation", "condition", hint="gte: 3")
         if kind not in _NUMBERS and abs(condition.count) >= INT_MAX:
-            raise error(f"a number of events is less than {INT_MAX}", "correlation", "condition", hint="gte: 3")
+            raise error(
+                f"a number of events is less than {INT_MAX}", "correlation", "condition", hint="gte: 3"
+            )
     bounds = tuple((cast("s.CountOperator", _SIGNS[one.op.name]), one.count) for one in conditions)
     _refuse_empty_ranges(bounds, kind, error)
     fieldref = read.condition.fieldref
