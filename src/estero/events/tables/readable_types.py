@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from estero.classify.columns import MOST_DIGITS
 from estero.errors import DataError
+from estero.events.tables.shown_types import in_schema
 
 if TYPE_CHECKING:
     from estero.events.inputs import Input, Stream
@@ -71,7 +72,7 @@ def readable_schema(schema: pa.Schema) -> pa.Schema:
 def readable_table(table: pa.Table) -> pa.Table:
     """The table with its columns in readable types."""
     schema = readable_schema(table.schema)
-    return table if schema is table.schema else table.cast(schema)
+    return table if schema is table.schema else in_schema(table, schema)
 
 
 def with_readable_types(events: Input) -> Input:
@@ -100,4 +101,4 @@ class _ReadableStream:
     def __call__(self, columns: Sequence[str] | None) -> pa.RecordBatchReader:
         reader = self.stream(columns)
         schema = readable_schema(reader.schema)
-        return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in reader))
+        return pa.RecordBatchReader.from_batches(schema, (in_schema(batch, schema) for batch in reader))

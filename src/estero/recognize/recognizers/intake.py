@@ -37,7 +37,7 @@ from estero.events.streams.batch_classifier import Ask, Classifier, Incoming
 from estero.events.streams.reorder_buffer import ReorderBuffer
 from estero.events.streams.single_events import SingleEvents
 from estero.events.streams.stream_layout import StreamLayout
-from estero.events.tables.shown_types import encoded_as, plain, plain_schema, plain_type
+from estero.events.tables.shown_types import encoded_as, in_type, plain, plain_schema, plain_type
 from estero.language.tree.words import named
 from estero.plan.plan import Classification
 from estero.recognize.excerpts import words_of_bits
@@ -418,7 +418,7 @@ class _Conversion:
         if field.name.startswith(VALUES):
             name = self._values().get(field.name)
         if name in self.held.column_names and (self.now is not None or field.name.startswith(HELD)):
-            return self.held.column(name).cast(field.type)
+            return in_type(self.held.column(name), field.type)
         return pa.nulls(self.held.num_rows, field.type)
 
     def _words(self, schema: pa.Schema) -> dict[str, pa.Array]:
