@@ -325,6 +325,15 @@ def test_what_is_no_aggregate_is_said(text: str) -> None:
     assert str(raised.value) == MISTAKES[text]
 
 
+@pytest.mark.parametrize("values", [[[1], [2]], [{"f": 1}, None]], ids=["lists", "structs"])
+def test_of_lists_and_structs_only_the_number_is_known(values: list[Any]) -> None:
+    found = estero.query("SELECT * WHERE Event AS a").run(pa.table({"v": values}))
+    assert found.aggregate(x="count(a.v)") == {"x": 2 - values.count(None)}
+    for text in ("min(a.v)", "max(a.v)", "sum(a.v)", "max(sum(a.v))"):
+        with pytest.raises(ValueError, match=r"a\.v holds lists or structs: only count applies to it"):
+            found.aggregate(x=text)
+
+
 ASKED: dict[str, tuple[Any, str]] = {
     "by": (
         lambda: answer().top(1, by="v"),

@@ -144,13 +144,26 @@ def test_one_file_with_a_rule_runs_as_a_directory_does(here: Path) -> None:
     assert told(read_lines(here / "out")) == expected(estero.rules("twice.eql"), EVENTS)
 
 
-def test_a_lateness_without_a_meaning_is_an_error(here: Path) -> None:
+@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize(
+    ("lateness", "message"),
+    [
+        ("long", "a lateness is a duration such as '5 seconds', not 'long'"),
+        ("-5 seconds", "a lateness cannot be negative: -5 seconds"),
+        ("-1", "a lateness cannot be negative: -1"),
+        ("9223372036854775808", "a lateness of 9223372036854775808 does not fit in 64 bits"),
+    ],
+)
+def test_a_lateness_without_a_meaning_is_an_error_before_anything_begins(
+    here: Path, engine: str, lateness: str, message: str
+) -> None:
     result = stream(
-        *("query.ceql", "--engine", "local", "--from", "json:in", "--trigger", "available-now", *COLUMNS),
-        *("--lateness", "long"),
+        *("query.ceql", "--engine", engine, "--from", "json:in", "--trigger", "available-now", *COLUMNS),
+        *("--lateness", lateness, "--checkpoint", "state"),
     )
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "a lateness is a duration" in result.stderr
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in " ".join(result.stderr.split())
+    assert not (here / "state").exists()
 
 
 def program(*arguments: str) -> list[str]:

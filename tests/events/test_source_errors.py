@@ -29,6 +29,8 @@ def test_what_is_no_stream_of_events_is_refused() -> None:
         open_source(3)
     with pytest.raises(DataError, match="the iterator holds dict, not record batches"):
         open_source(iter([{"a": 1}]))
+    with pytest.raises(DataError, match="the list holds dicts and int"):
+        open_source([{"a": 1}, 3])
     with pytest.raises(DataError, match="the list holds int, not record batches"):
         open_source([3])
     with pytest.raises(DataError, match="the iterator of record batches is empty"):
@@ -227,3 +229,83 @@ def test_an_error_that_speaks_of_64_bits_is_no_overflow() -> None:
     with pytest.raises(DataError, match="no float is equal to it") as error:
         list(source.read(Classification((positive,), source.schema, source.type_column)))
     assert error.value.message.endswith("no float is equal to it")  # and not in which predicate
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            b"type,v\r\nA,1\nB,2\r\n",
+            (
+                "the rows do not have the form of one CSV file\n  hint: say how it is written: "
+                "csv_options={'delim': …, 'quote': …, 'encoding': …}; 'strict_mode': False reads "
+                "lines that end in different ways"
+            ),
+        ),
+        (
+            "a.csv",
+            "type,v\nA,1\n".encode("utf-16"),
+            (
+                "the file is written in UTF-16\n  hint: save it as UTF-8, or, of a CSV file, say "
+                "csv_options={'encoding': 'utf-16'}"
+            ),
+        ),
+        (
+            "a.csv",
+            "type,v\nA,é\n".encode("latin-1"),
+            (
+                "the file is not written in UTF-8\n  hint: save it as UTF-8, or say "
+                "csv_options={'encoding': 'latin-1'}"
+            ),
+        ),
+        (
+            "a.jsonl",
+            b'\xef\xbb\xbf{"type": "A"}\n',
+            (
+                "the line is not JSON, or does not fit the others: byte order mark (BOM) is not supported.\n"
+                "  hint: save the file as UTF-8 without a byte order mark"
+            ),
+        ),
+        (
+            "a.jsonl",
+            b'{"type": "A"}\n{"type": "\xe9"}\n',
+            (
+                "the line is not JSON, or does not fit the others: invalid UTF-8 encoding in string.\n"
+                "  hint: save the file as UTF-8"
+            ),
+        ),
+        (
+            "a.jsonl",
+            b'{"type": "A"},\n{"type": "B"}\n',
+            (
+                "the line is not JSON, or does not fit the others: unexpected content after document.\n"
+                "  hint: write one object in each line, and nothing between them"
+            ),
+        ),
+        (
+            "a.jsonl",
+            b'{"type": "A"}\n{"type": "\\ud800"}\n{"type": "B"}\n',
+            "line 2: the line is not JSON, or does not fit the others: no low surrogate in string.",
+        ),
+    ],
+    ids=["ends of lines", "UTF-16", "Latin-1", "BOM", "Latin-1 in JSON", "commas", "half a surrogate"],
+)
+def test_texts_that_are_written_in_other_ways_are_named(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as error:
+        estero.query("SELECT * WHERE A").run(str(tmp_path / name), type="type").count()
+    assert message in str(error.value)
+
+
+def test_options_say_how_a_text_is_written(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "latin-1"):
+        (tmp_path / "a.csv").write_bytes("type,v\nA,é\n".encode(encoding))
+        events = estero.scan(str(tmp_path / "a.csv"), type="type", csv_options={"encoding": encoding})
+        (match,) = estero.query("SELECT * WHERE A").run(events)
+        assert match["A"][0]["v"] == "é"
+    (tmp_path / "a.csv").write_bytes(b"type,v\r\nA,1\nB,2\r\n")
+    events = estero.scan(str(tmp_path / "a.csv"), type="type", csv_options={"strict_mode": False})
+    assert estero.query("SELECT * WHERE A ; B").run(events).count() == 1

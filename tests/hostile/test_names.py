@@ -58,6 +58,8 @@ NAMES = [
     "__held_relevant",
     "__order0",
     "__order1",
+    "__began",
+    "__reached1",
     "__own",
     "__own__own",
     "__OWN__position",
@@ -101,6 +103,19 @@ def test_a_name_of_any_letters_is_a_name(name: str) -> None:
     assert table.num_rows == 4
     if name != "position":  # the place of the event is called so, too
         assert {event[name] for row in table.to_pylist() for event in row["b"]} == {0, 1}
+
+
+@pytest.mark.parametrize("compared", ["", " FILTER a.t < b.t AND b.t < c.t"], ids=["states", "answers"])
+@pytest.mark.parametrize("name", ["start", "began", "__began", "__reached1", "__own", "step", "Part", "a.b"])
+def test_a_key_of_any_name_has_a_funnel_and_partial_matches(name: str, compared: str) -> None:
+    events = pa.table({name: [0, 1] * 4, "kind": list("AABBAACC"), "t": range(8)})
+    query = f"SELECT NONE WHERE A AS a ; B AS b ; C AS c{compared} PARTITION BY [{quoted(name)}] WITHIN 3 [t]"
+    answer = estero.query(query).run(events, type="kind", time="t", order=["kind"])
+    funnel = answer.funnel(by_partition=True).to_arrow().to_pylist()
+    assert [(next(iter(row.values())), row["starts"]) for row in funnel] == [
+        (key, starts) for key in (0, 1) for starts in (2, 1, 0)
+    ]
+    assert [match.steps for match in answer.partials()] == [2, 2]
 
 
 def all_names() -> tuple[pa.Table, str]:

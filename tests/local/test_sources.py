@@ -124,6 +124,7 @@ def test_events_without_a_value_by_which_they_are_ordered_are_the_last_of_their_
     [
         ({"batch": 0}, "batch is from 1 to 1,000,000 events, not 0"),
         ({"checkpoint_every": -1.0}, "checkpoint_every is from 0 to 86,400 seconds, not -1.0"),
+        ({"lateness": "-1 s", "time": "ts"}, "a lateness cannot be negative: -1 s"),
     ],
 )
 def test_numbers_out_of_range_are_refused(given: dict[str, Any], message: str) -> None:

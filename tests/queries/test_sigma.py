@@ -269,6 +269,8 @@ WRONG = {
         "condition: {lt: 1}": "a window has one event at least",
         "condition: {eq: 0}": "a window has one event at least",
         "condition: {gte: 1.5}": "a number of events is a whole number",
+        f"condition: {{gte: {10**20}}}": "a number of events is less than 9223372036854775807",
+        f"condition: {{gt: 2, lt: {2**63 - 1}}}": "a number of events is less than 9223372036854775807",
         "condition: {gte: 3, field: [v, 7]}": "the name of a field is a text, not 7",
         "condition: {gt: 2, lt: 3}": "no number is > 2 and < 3",
         "condition: {gte: 2, lt: x}": "'x' is no valid Sigma correlation condition count",

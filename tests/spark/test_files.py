@@ -51,6 +51,18 @@ def test_parquet_and_arrow_files_are_read_as_they_are(spark: SparkSession, tmp_p
         assert read_events(tmp_path / name).toArrow().to_pylist() == EVENTS.to_pylist()
 
 
+def test_parquet_files_of_unlike_columns_keep_their_values(spark: SparkSession, tmp_path: Path) -> None:
+    pa.parquet.write_table(
+        pa.table({"n": pa.array([1], pa.int32()), "s": pa.nulls(1)}), tmp_path / "a.parquet"
+    )
+    pa.parquet.write_table(pa.table({"n": [2.5], "s": ["x"], "new": [3]}), tmp_path / "b.parquet")
+    rows = read_events(tmp_path).toArrow().to_pylist()
+    assert sorted(rows, key=lambda row: row["n"]) == [
+        {"n": 1.0, "s": None, "new": None},
+        {"n": 2.5, "s": "x", "new": 3},
+    ]
+
+
 def test_paths_are_names_whatever_letters_they_have(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "a b%20 #é{x,y}"
     place.mkdir()

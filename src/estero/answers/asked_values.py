@@ -30,13 +30,14 @@ class Operand:
 
     `label` is the number of the label among those of the answer, and `attribute` that of an attribute among
     those that the label shows, or None for the events themselves. `numeric` says that its values can be
-    added.
+    added, `nested` that they are lists or structs.
     """
 
     whole: str | None = None
     label: int = 0
     attribute: int | None = None
     numeric: bool = False
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ def _check(text: str, function: str, inside: str, operand: Operand) -> None:
         raise ValueError(f"{text}: times are not added up: write min({name}) or max({name})")
     if operand.whole is None and operand.attribute is None:
         raise ValueError(f"{text}: events have no value: name an attribute, or write count({name})")
+    if operand.nested:
+        raise ValueError(f"{text}: {name} holds lists or structs: only count applies to it")
     if function in ("sum", "avg") and operand.attribute is not None and not operand.numeric:
         raise ValueError(f"{text}: {name} is not a number: only count, min and max apply to it")
 
@@ -138,7 +141,10 @@ def _operand(text: str, inside: str, schema: pa.Schema) -> Operand:
             wanted = name.removeprefix(f"{label}.")
             for number, attribute in enumerate(attributes):
                 if attribute.name == wanted:
-                    return Operand(label=place, attribute=number, numeric=_is_number(attribute.type))
+                    kind = attribute.type
+                    return Operand(
+                        None, place, number, numeric=_is_number(kind), nested=pa.types.is_nested(kind)
+                    )
             known = ", ".join(attribute.name for attribute in attributes) or "none"
             raise ValueError(f"{text}: the events {label} show no attribute {wanted}: they show {known}")
     if name in WHOLE:

@@ -30,6 +30,7 @@ from estero.answers.writers import write_answer
 from estero.arguments import checked
 from estero.classify.arrays import one_batch
 from estero.errors import legible
+from estero.events.tables.shown_types import in_type
 
 MATCH: Final = "match"
 LABEL: Final = "label"
@@ -152,7 +153,7 @@ class RowsLayout:
         for shown in self._names.values():
             wanted = self.schema.field(shown).type
             if shown in fields:
-                columns.append(pc.struct_field(events, [fields[shown]]).cast(wanted))
+                columns.append(in_type(pc.struct_field(events, [fields[shown]]), wanted))
             else:
                 columns.append(pa.nulls(len(events), wanted))
         return pa.table(columns, schema=self.schema)

@@ -24,6 +24,7 @@ from estero.answers.writers import json_bytes
 from estero.classify.arrays import array_of, texts_of
 from estero.classify.remembered import Remembered
 from estero.classify.vectors.taking import FEW_ROWS
+from estero.events.tables.shown_types import in_type
 
 _POSITIONS = pa.list_(pa.field("item", pa.int64(), nullable=False))
 
@@ -110,7 +111,7 @@ def _listed(label: pa.ListArray, kind: pa.ListType) -> pa.Array:
     if pa.types.is_struct(kind.value_type):
         shown = label.values.flatten()[: kind.value_type.num_fields]
         fields = list(kind.value_type)
-        columns = [column.cast(field.type) for column, field in zip(shown, fields, strict=True)]
+        columns = [in_type(column, field.type) for column, field in zip(shown, fields, strict=True)]
         values = pa.StructArray.from_arrays(columns, fields=fields)
     return pa.ListArray.from_arrays(label.offsets, values, type=kind)
 
@@ -152,7 +153,7 @@ def with_json(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
         pa.array([json.dumps(dict(value), ensure_ascii=False) for value in column.to_pylist()], pa.string())
         if pa.types.is_map(column.type)
-        else column.cast(field.type)
+        else in_type(column, field.type)
         for column, field in zip(rows.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -33,6 +33,12 @@ ARRIVAL: Final = "__arrival"
 MAPPED_TYPE: Final = "__type"
 """The type of an event if each type has its own table; late events show it."""
 
+# Starts and how far they come (levels.py).
+BEGAN: Final = "__began"
+"""The time of a start in ticks."""
+REACHED: Final = "__reached"
+"""The times at which levels were first reached."""
+
 # Events that wait in the reorder buffer have these as well.
 HELD: Final = "__held_"
 """The prefix of their names."""
@@ -73,7 +79,8 @@ SHARE: Final = "__share"
 """The number of a task's share, if tasks share an enumeration."""
 
 _WORKING: Final = (
-    "__(position|place|time|arrival|ordinal|(held|relation)_[a-z]+|(key|bits|screen|value|held_order)[0-9]+)"
+    "__(position|place|time|arrival|ordinal|began|(held|relation)_[a-z]+"
+    "|(key|bits|screen|value|held_order|reached)[0-9]+)"
 )
 _NOT_KEPT: Final = re.compile("__(key|bits|value)[0-9]+")
 _STANDING_IN: Final = "__own"

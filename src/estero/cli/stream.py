@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from estero import Query
+    from estero.events.streams.stream_layout import Lateness
 
 
 class StreamEngine(StrEnum):
@@ -181,6 +182,7 @@ def stream(
 ) -> None:
     """Find the complex events of a query in an endless stream of events, until stopped (Ctrl-C)."""
     load_predicates(predicates)
+    late = _lateness(lateness)
     layout = {"type": type, "time": time, "time_unit": time_unit, "order": list(order)}
     of_local = {
         "dead-letters": dead_letters,
@@ -206,7 +208,7 @@ def stream(
             trigger,
             param,
             schema=schema,
-            layout={**layout, "lateness": _lateness(lateness)},
+            layout={**layout, "lateness": late},
             dead_letters=dead_letters,
             backfill=backfill,
             version=version_column,
@@ -237,25 +239,36 @@ def stream(
             by_event = rows is RowsOf.EVENTS
             shown = {"positions": positions, "rows": "events" if by_event else None}
             shown["answer_ids"] = not by_event and sink_address(sink).scheme == "kafka"
-            matches = _recognized(events, parsed, lateness, {**layout, **shown, "partials": partials})
+            matches = _recognized(events, parsed, late, {**layout, **shown, "partials": partials})
             running = write_stream(matches, sink, checkpoint=place, trigger=trigger)
         resources.callback(running.stop)
         write_note(place, note)
         _watch(running, shown=not (sink == "console" and sys.stdout.isatty()))
 
 
-def _recognized(events: DataFrame, query: Query, lateness: str | None, layout: dict[str, Any]) -> DataFrame:
+def _recognized(
+    events: DataFrame, query: Query, lateness: Lateness | None, layout: dict[str, Any]
+) -> DataFrame:
     from estero.spark import recognize
 
     try:
-        return recognize(events, query, **layout, lateness=_lateness(lateness))
+        return recognize(events, query, **layout, lateness=lateness)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--lateness") from None
 
 
-def _lateness(text: str | None) -> int | str | None:
-    """A number of ticks, or the text of a duration."""
-    return int(text) if text is not None and text.isdigit() else text
+def _lateness(text: str | None) -> Lateness | None:
+    """A number of ticks, or the text of a duration; raises a usage error for another text."""
+    from estero.events.streams.stream_layout import ticks_of
+
+    if text is None:
+        return None
+    lateness = int(text) if text.isdecimal() else text
+    try:
+        ticks_of(lateness, 1)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--lateness") from None
+    return lateness
 
 
 def _spark_settings(conf: Sequence[str]) -> dict[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ from estero.events.files.file_formats import format_of, text_layout
 from estero.events.files.json_objects import objects_in
 from estero.events.files.parquet_files import (
     PlainParquet,
+    columns_in_footer,
     names_in_parquet,
     plain_parquet,
     rows_in_footers,
@@ -35,6 +37,7 @@ from estero.events.scan import Scan, is_of_spark
 from estero.events.tables.dict_columns import table_of_dicts
 from estero.events.tables.lazy_tables import Dataset, LazyFrame
 from estero.events.tables.pandas_frames import hint_at_index, table_of_frame
+from estero.events.tables.readable_types import readable_table, with_readable_types
 from estero.events.tables.relations import Relation
 from estero.events.tables.shown_types import is_text
 from estero.events.tables.whole_batches import whole_table
@@ -163,7 +166,7 @@ def open_input(events: object, csv_options: Mapping[str, object] | None = None) 
     if isinstance(events, pa.RecordBatchReader):
         return _of_stream(iter(events), events.schema)
     if (scanned := _scanned(events, module)) is not None:
-        return Input(stream=scanned, schema=scanned.schema)
+        return with_readable_types(Input(stream=scanned, schema=scanned.schema))
     if hasattr(events, "__arrow_c_stream__"):
         with reading():
             return _of_table(pa.table(events)) if module == "polars" else _of_exporter(events)
@@ -204,14 +207,14 @@ def _scanned(events: Any, module: str) -> LazyFrame | Dataset | Relation | None:
 
 
 def _of_table(table: pa.Table) -> Input:
-    readable = _readable(table)
+    readable = whole_table(readable_table(table))
     return Input(table=readable, schema=readable.schema)
 
 
 def _of_exporter(events: Any) -> Input:
     """Any object with the Arrow C stream interface, from which each reading gets a new stream."""
     schema = pa.RecordBatchReader.from_stream(events).schema
-    return Input(stream=functools.partial(_exported, events), schema=schema)
+    return with_readable_types(Input(stream=functools.partial(_exported, events), schema=schema))
 
 
 def _exported(events: Any, _: Sequence[str] | None) -> pa.RecordBatchReader:
@@ -227,6 +230,9 @@ def _of_list(events: list[Any] | tuple[Any, ...]) -> Input:
         raise DataError(
             "a list of files cannot be read here: run, check and explain take one that is not nested"
         )
+    if any(isinstance(event, Mapping) for event in events):
+        other = next(event for event in events if not isinstance(event, Mapping))
+        raise DataError(f"the list holds dicts and {type(other).__name__}", hint=f"pass {_ACCEPTED}")
     batches = list(_batches(events, "list"))
     if not batches:
         raise DataError("the list of record batches is empty, so it has no schema")
@@ -275,7 +281,7 @@ def _of_stream(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Input:
         taken = True
         return pa.RecordBatchReader.from_batches(schema, _of_one_schema(batches, schema))
 
-    return Input(stream=once, schema=schema, one_shot=True)
+    return with_readable_types(Input(stream=once, schema=schema, one_shot=True))
 
 
 def _of_one_schema(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -300,14 +306,6 @@ def read_twice() -> DataError:
     )
 
 
-def _readable(table: pa.Table) -> pa.Table:
-    """The table with half floats widened, which DuckDB lacks, and in batches that it can read."""
-    for index, field in enumerate(table.schema):
-        if pa.types.is_float16(field.type):
-            table = table.set_column(index, field.name, table.column(index).cast(pa.float32()))
-    return whole_table(table)
-
-
 # ------------------------------------------------------------------------------------------- files
 
 
@@ -326,6 +324,25 @@ class _Files:
             return None
         return replace(self, files=self.files + other.files)
 
+    def alike(self) -> list[_Files]:
+        """These files, or adjacent ones of the same columns and types, where files have types."""
+        if len(self.files) == 1 or self.form not in _TYPED:
+            return [self]
+        groups = [tuple(files) for _, files in itertools.groupby(self.files, _TYPED[self.form])]
+        return [self] if len(groups) == 1 else [replace(self, path=one[0], files=one) for one in groups]
+
+
+def _columns_in_arrow(file: str) -> dict[str, pa.DataType]:
+    with reading(file):
+        return {field.name: field.type for field in arrow_schema(file)}
+
+
+_TYPED: Final[Mapping[str, Callable[[str], object]]] = {
+    "parquet": columns_in_footer,
+    "arrow": _columns_in_arrow,
+}
+"""The formats whose files have types, and how the columns of one are found."""
+
 
 def _files_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
     place = as_file(path)
@@ -340,15 +357,31 @@ def _files_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
     for file in files:
         if _is_blank(file):
             raise DataError("the file is empty: it has not even a header", file=file)
+        if formats <= {"csv", "json"} and "encoding" not in (csv_options or {}) and _is_utf_16(file):
+            by_option = " or, of a CSV file, say csv_options={'encoding': 'utf-16'}"
+            raise DataError("the file is written in UTF-16", file=file, hint=f"save it as UTF-8,{by_option}")
     partitions = None if files == [place] else partitions_of(place, files)
     return _Files(path, formats.pop(), tuple(files), partitions)
 
 
-def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
+def _named_at(path: str, csv_options: Mapping[str, object] | None) -> _Files:
+    """The files at a path; raises `DataError` for options that they do not have."""
     named = _files_at(path, csv_options)
     if csv_options and named.form != "csv":
         raise DataError(
             f"csv_options are for CSV files, but this file is {named.form}", file=path, hint=_OF_CSV_FILES
+        )
+    return named
+
+
+def _open_path(path: str, csv_options: Mapping[str, object] | None) -> Input:
+    named = _named_at(path, csv_options)
+    first, *others = named.alike()
+    if others:
+        raise DataError(
+            f"the columns or their types are not those of {first.path}",
+            file=others[0].path,
+            hint="Query.run reads such files together; here, name files that are alike",
         )
     return _open_files(named, csv_options)
 
@@ -360,7 +393,10 @@ def _open_files(named: _Files, csv_options: Mapping[str, object] | None) -> Inpu
         with reading(path):
             schema = _with_partitions(arrow_schema(files[0]), partitions)
         stream = functools.partial(arrow_stream, files, schema, partitions)
-        return Input(stream=stream, schema=schema, file=path, files=files, partitions=partitions)
+        with reading(path):
+            return with_readable_types(
+                Input(stream=stream, schema=schema, file=path, files=files, partitions=partitions)
+            )
     if named.form == "parquet":
         written, has_rows = schema_in_footers(files)
         if written is not None:
@@ -404,9 +440,14 @@ def open_inputs(
 ) -> dict[str, Input]:
     """The relations for `events`, one after the other, by their names in messages.
 
-    There are several if a list names files: one for adjacent files of the same format. `of_type` is the type
-    of all their events, if a mapping gives it.
+    There are several if a list names files, or a path several with types: one for adjacent files of the same
+    format, columns and types. `of_type` is the type of all their events, if a mapping gives it.
     """
+    if _is_path(events):
+        parts = _named_at(fspath(events), csv_options).alike()
+        if len(parts) == 1:
+            return {str(of_type): replace(_open_files(parts[0], csv_options), type_name=of_type)}
+        return _by_name(parts, csv_options, of_type)
     if not _names_files(events):
         return {str(of_type): replace(open_input(events, csv_options), type_name=of_type)}
     sources: list[_Files | Input] = []
@@ -420,6 +461,14 @@ def open_inputs(
             sources[-1] = both
     if csv_options and not any(isinstance(source, _Files) and source.form == "csv" for source in sources):
         raise DataError("csv_options are for CSV files, but there are none in the list", hint=_OF_CSV_FILES)
+    parted = (source.alike() if isinstance(source, _Files) else [source] for source in sources)
+    return _by_name(list(itertools.chain.from_iterable(parted)), csv_options, of_type)
+
+
+def _by_name(
+    sources: Sequence[_Files | Input], csv_options: Mapping[str, object] | None, of_type: str | None
+) -> dict[str, Input]:
+    """The relations for sources, by their names in messages."""
     inputs: dict[str, Input] = {}
     for place, source in enumerate(sources, 1):
         name = source.path if isinstance(source, _Files) else f"number {place} of the list"
@@ -441,3 +490,9 @@ def _is_path(item: object) -> TypeGuard[str | os.PathLike[str]]:
 def _is_blank(file: str) -> bool:
     with reading(file), Path(file).open("rb") as opened:
         return not opened.read(4096).strip()
+
+
+def _is_utf_16(file: str) -> bool:
+    """Whether a file begins with the byte order mark of UTF-16."""
+    with reading(file), Path(file).open("rb") as opened:
+        return opened.read(2) in {BOM_UTF16_LE, BOM_UTF16_BE}

@@ -30,6 +30,15 @@ _CSV_HINT = (
     "fix the line, or say how to read the file: csv_options={'types': …, 'delim': …, 'nullstr': …}, "
     "or --delimiter on the command line"
 )
+_HOW_IT_IS_WRITTEN = (
+    "say how it is written: csv_options={'delim': …, 'quote': …, 'encoding': …}; 'strict_mode': False reads "
+    "lines that end in different ways"
+)
+_OF_JSON = {
+    "byte order mark": "save the file as UTF-8 without a byte order mark",
+    "invalid UTF-8": "save the file as UTF-8",
+    "unexpected content after document": "write one object in each line, and nothing between them",
+}
 
 
 class TooLargeError(DataError):
@@ -76,11 +85,15 @@ def data_error(error: BaseException, what: str | None) -> DataError:
     text = str(error)
     if "CSV Error on Line" in text:
         return _of_csv(text, what)
+    if "Error when sniffing file" in text:
+        return DataError("the rows do not have the form of one CSV file", file=what, hint=_HOW_IT_IS_WRITTEN)
     if match := _JSON.search(text):
+        reason = match[3].splitlines()[0].partition(" Try ")[0].strip()
         return DataError(
-            f"the line is not JSON, or does not fit the others: {match[3].splitlines()[0].strip()}",
+            f"the line is not JSON, or does not fit the others: {reason}",
             file=match[1],
             line=_line_of_json(match[1], int(match[2])),
+            hint=next((hint for words, hint in _OF_JSON.items() if words in reason), ""),
         )
     if match := _OWN.search(text):
         message, _, hint = match[1].partition("\n")
@@ -102,7 +115,7 @@ def _line_of_json(file: str, line: int) -> int:
     try:
         with Path(file).open(encoding="utf-8") as opened:
             before = next(islice(opened, max(line - 2, 0), None), "")
-            json.loads(before or "null")
+            json.dumps(json.loads(before or "null"), ensure_ascii=False).encode()  # no lone surrogates
     except ValueError:
         return line - 1
     except OSError:
@@ -113,7 +126,7 @@ def _line_of_json(file: str, line: int) -> int:
 def _of_csv(text: str, what: str | None) -> DataError:
     line = _CSV_LINE.search(text)
     file = _CSV_FILE.search(text)
-    column = None
+    column, hint = None, _CSV_HINT
     message = _first_sentence("\n".join(text.splitlines()[2:]))
     if match := _CSV_COLUMN.search(text):
         column, message = match[1], match[2].strip()
@@ -121,12 +134,17 @@ def _of_csv(text: str, what: str | None) -> DataError:
         message = f"the row has {match[2]} columns, not {match[1]}"
     elif "unterminated quote" in text:
         message = "a quoted value is not closed"
+    elif "not utf-8 encoded" in text:
+        message, hint = (
+            "the file is not written in UTF-8",
+            "save it as UTF-8, or say csv_options={'encoding': 'latin-1'}",
+        )
     return DataError(
         message,
         file=file[1].strip() if file else what,
         line=int(line[1]) if line else None,
         column=column,
-        hint=_CSV_HINT,
+        hint=hint,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from estero.addresses import Address
 from estero.arguments import checked
 from estero.errors import legible
+from estero.events.streams.stream_layout import check_distances
 from estero.local.checkpoints import Checkpoint
 from estero.local.note import check_note, write_note
 from estero.local.opening import check_apart, local_sink, local_source, opened_sink, opened_source
@@ -85,6 +86,7 @@ def live(  # noqa: PLR0913 (what users may have to say)
     """
     _check(checkpoint_every, batch, backfill, time)
     _check_idle(idle_after, time)
+    check_distances(lateness, keep, time)
     if memory_limit is not None:
         bytes_of(memory_limit)
     from_, to = local_source(source), local_sink(sink)

@@ -17,6 +17,7 @@ from estero.classify.arrays import array_of
 from estero.classify.column_names import KEYS, POSITION, SHARE, TIME, is_working, payload_name
 from estero.engine.walk.share import WHOLE, Share
 from estero.errors import NOWHERE, DataError, QueryError
+from estero.events.tables.shown_types import in_type
 from estero.language.tree.schema import EventLayout, Kind
 from estero.plan.division import Division, division_of, division_of_partials
 from estero.plan.identity import Columns
@@ -273,7 +274,7 @@ def classified_batch(batch: pa.RecordBatch, events: pa.Schema, seen: int) -> pa.
         elif name in KEYS:
             columns.append(batch.column(name).view(field.type))
         else:
-            columns.append(batch.column(name).cast(field.type))
+            columns.append(in_type(batch.column(name), field.type))
     return pa.RecordBatch.from_arrays(columns, schema=events)
 
 

@@ -65,6 +65,15 @@ def test_equal_keys_with_other_bits_are_one_partition(key: tuple[float, float], 
     assert len(found.aggregate(by_partition=True, n="count(*)")) == 1
 
 
+@pytest.mark.parametrize("compared", ["", " FILTER a.t < b.t"])
+def test_a_key_of_no_type_is_in_no_partition(compared: str) -> None:
+    table = pa.table({"type": ["A", "B"], "t": [1, 2], "k": pa.nulls(2)})
+    query = f"SELECT * WHERE A AS a ; B AS b{compared} PARTITION BY [k] WITHIN 4 [t]"
+    answer = estero.query(query).run(table, type="type", time="t")
+    assert [row["starts"] for row in answer.funnel().to_arrow().to_pylist()] == [0, 0]
+    assert answer.partials().count() == 0
+
+
 def test_a_funnel_has_the_figures_of_a_query_in_sql() -> None:
     with duckdb.connect() as connection:
         connection.register("shop", SHOP)

@@ -102,6 +102,13 @@ def test_types_with_tables_of_their_own_are_pushed_by_name() -> None:
     [
         ({"lateness": -1}, ValueError, "a lateness cannot be negative: -1"),
         ({"lateness": timedelta(seconds=-1)}, ValueError, "a lateness cannot be negative: -1 day, 23:59:59"),
+        ({"lateness": "-5 s"}, ValueError, "a lateness cannot be negative: -5 s"),
+        ({"lateness": 2**63}, ValueError, f"a lateness of {2**63} does not fit in 64 bits"),
+        (
+            {"lateness": "99999999999999999 weeks"},
+            ValueError,
+            "a lateness of 99999999999999999 weeks does not fit in 64 bits",
+        ),
         ({"lateness": "soon"}, ValueError, "a lateness is a duration such as '5 seconds', not 'soon'"),
         (
             {"lateness": "5 parsecs"},

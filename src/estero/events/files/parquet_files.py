@@ -161,6 +161,18 @@ def schema_in_footers(files: Iterable[str]) -> tuple[pa.Schema | None, bool]:
     return schema, False
 
 
+def columns_in_footer(file: str) -> frozenset[tuple[str, str, str]] | None:
+    """The columns of a Parquet file with their types, in any order; None if it cannot be read."""
+    import pyarrow.parquet  # see above
+
+    try:
+        columns = pyarrow.parquet.read_metadata(file).schema
+    except (pa.ArrowException, OSError):
+        return None
+    described = (columns.column(place) for place in range(len(columns)))
+    return frozenset((one.path, one.physical_type, str(one.logical_type)) for one in described)
+
+
 def rows_in_footers(files: Iterable[str]) -> int:
     """The number of rows of Parquet files."""
     import pyarrow.parquet  # see above

@@ -128,7 +128,12 @@ def _mode(path: str) -> int | None:
 
 def _in_directory(path: str) -> list[str]:
     files = [file for file in sorted(Path(path).rglob("*")) if file.is_file()]
-    shown = [str(file) for file in files if not file.name.startswith((".", "_"))]
+    shown = [str(file) for file in files if not any(map(_is_hidden, file.relative_to(path).parts))]
     if not shown:
         raise DataError("the directory holds no files", file=path)
     return shown
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file or directory is not for readers, as in Spark: ``_SUCCESS``, but not ``_day=3``."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)

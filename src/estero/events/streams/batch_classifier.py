@@ -32,7 +32,7 @@ from estero.events.streams.row_types import without_texts
 from estero.events.streams.stream_layout import StreamLayout, time_kind
 from estero.events.tables.exact_columns import renamed_table
 from estero.events.tables.nested_columns import as_given, paths_in, with_fields
-from estero.events.tables.shown_types import in_type, is_text, plain_schema
+from estero.events.tables.shown_types import in_schema, in_type, is_text, plain_schema
 from estero.language.tree.exact_names import exact_among, given_name
 from estero.plan.plan import Classification
 
@@ -236,7 +236,7 @@ class Classifier:
             for name, schema in self._layout.schemas.items()
         }
         with reading():
-            return self._statements.together(tables).cast(self.columns)
+            return in_schema(self._statements.together(tables), self.columns)
 
     def _table_of(self, batch: object, type_name: str) -> pa.Table:
         """A table of events in memory, with the fields that are columns of their own."""

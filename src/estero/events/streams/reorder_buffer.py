@@ -23,6 +23,7 @@ from estero.classify.column_names import HELD_ARRIVAL as ARRIVAL
 from estero.classify.column_names import HELD_ORDER as ORDER
 from estero.classify.column_names import HELD_TIME as TIME
 from estero.engine.int64 import are_before, count_before, fall
+from estero.events.tables.shown_types import in_schema
 
 _TIMES = (pa.TimestampScalar, pa.Date32Scalar, pa.Date64Scalar, pa.DurationScalar)
 
@@ -205,7 +206,7 @@ class ReorderBuffer:
             order = [reached.column(name) for name in self._order]
             self._last = self._rank(reached.column(TIME).to_numpy(), order, 0)
         if pending.num_rows:
-            self._push(pending.cast(self._schema))
+            self._push(in_schema(pending, self._schema))
             self._arrived = 1 + pc.max(pending.column(ARRIVAL)).as_py()
 
     def _push(self, events: pa.Table) -> None:

@@ -20,9 +20,12 @@ from estero.events.scan import Scan
 from estero.events.sources import Source, open_source
 from estero.events.tables.exact_columns import exact_layout, renamed_schema
 from estero.events.tables.nested_columns import extended
+from estero.events.tables.readable_types import readable_schema
+from estero.events.tables.shown_types import has_within
 from estero.events.tables.written_times import with_written_times
 from estero.language.tree.durations import TimeUnit
 from estero.language.tree.exact_names import exact_names
+from estero.language.tree.literals import INT_MAX
 from estero.language.tree.schema import UNITS_OF_TIME, EventLayout, Kind
 from estero.plan.plan import Window
 
@@ -33,6 +36,7 @@ Keep = Lateness | Sequence[Lateness]
 """The extent of events kept: a duration or ticks, as a lateness, "1000 events", or two of these."""
 
 _PART = re.compile(r"\s*(\d+)\s*([a-zµ]+)\s*", re.IGNORECASE)
+_NEGATIVE = re.compile(r"\s*-\s*\d.*", re.DOTALL)
 _UNITS = {
     **{unit.name.lower().removesuffix("s"): unit for unit in TimeUnit},
     **UNITS_OF_TIME,
@@ -134,6 +138,7 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
     given = {
         str(name): _schema_of(schema, scan.csv_options, scan.layout.time) for name, schema in named.items()
     }
+    _refuse_unions(given)
     exact = exact_names(name for schema in given.values() for name in schema.names)
     columns = exact_layout(scan.layout, exact)
     schemas = {name: extended(renamed_schema(schema, exact), columns) for name, schema in given.items()}
@@ -142,9 +147,34 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
     kept = windows_of(keep, columns, source.layout.tick_ns)
     if lateness is None:
         return replace(layout, keep=kept)
+    _check_time(columns)
+    return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns), keep=kept)
+
+
+def _refuse_unions(schemas: Mapping[str, pa.Schema]) -> None:
+    """Raises `DataError` for a column of unions, of which Arrow makes no empty ones."""
+    for schema in schemas.values():
+        for field in schema:
+            if has_within(field.type, pa.types.is_union):
+                raise DataError(
+                    f"holds {field.type}, and unions cannot be pushed",
+                    column=field.name,
+                    hint="leave the column out, or cast it to the type of its values",
+                )
+
+
+def check_distances(lateness: Lateness | None, keep: Keep | None, time: str | None) -> None:
+    """Raises as `layout_of` for a lateness, or an extent of events to keep, that no column of times takes."""
+    columns = EventLayout(time=time)
+    if lateness is not None:
+        _check_time(columns)
+        ticks_of(lateness, 1)
+    windows_of(keep, columns, 1)
+
+
+def _check_time(columns: EventLayout) -> None:
     if columns.time is None:
         raise DataError("a lateness needs a time column, and none is named")
-    return replace(layout, lateness=ticks_of(lateness, source.layout.tick_ns), keep=kept)
 
 
 def windows_of(keep: Keep | None, columns: EventLayout, tick_ns: int | None) -> tuple[Window, ...]:
@@ -180,7 +210,7 @@ def ticks_of(lateness: Lateness, tick_ns: int | None, said: str = "a lateness") 
     if isinstance(lateness, int) and not isinstance(lateness, bool):
         if lateness < 0:
             raise ValueError(f"{said} cannot be negative: {lateness}")
-        return lateness
+        return _in_64_bits(lateness, lateness, said)
     if isinstance(lateness, timedelta):
         nanoseconds = (lateness // timedelta(microseconds=1)) * 1000
     else:
@@ -192,10 +222,18 @@ def ticks_of(lateness: Lateness, tick_ns: int | None, said: str = "a lateness") 
             f"the time column has no unit, so {str(lateness)!r} has no meaning there: "
             "say its time_unit, or give a number of ticks"
         )
-    return -(-nanoseconds // tick_ns)
+    return _in_64_bits(-(-nanoseconds // tick_ns), lateness, said)
+
+
+def _in_64_bits(ticks: int, lateness: Lateness, said: str) -> int:
+    if ticks > INT_MAX:
+        raise ValueError(f"{said} of {lateness} does not fit in 64 bits")
+    return ticks
 
 
 def _nanoseconds(text: object, said: str) -> int:
+    if isinstance(text, str) and _NEGATIVE.fullmatch(text):
+        raise ValueError(f"{said} cannot be negative: {text}")
     parts = list(_PART.finditer(text)) if isinstance(text, str) else []
     names = [part[2].lower() for part in parts]
     units = [_UNITS.get(name) or _UNITS.get(name.removesuffix("s")) for name in names]
@@ -206,7 +244,7 @@ def _nanoseconds(text: object, said: str) -> int:
 
 def _schema_of(events: object, csv_options: Mapping[str, object] | None, time: str | None) -> pa.Schema:
     if isinstance(events, pa.Schema):
-        return events
+        return readable_schema(events)
     opened: Input = with_written_times(open_input(events, csv_options), time)
     if opened.schema is not None:
         return opened.schema

@@ -8,6 +8,7 @@ duration comes back as an interval of months, days and nanoseconds, which neithe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from estero.classify.arrays import texts_of
 
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 UTC = "UTC"
 _ENCODED = frozenset(
     kind.id for kind in (pa.dictionary(pa.int8(), pa.int8()), pa.string_view(), pa.binary_view())
@@ -158,7 +160,17 @@ def _shown_type(data_type: pa.DataType, came: pa.DataType) -> pa.DataType:
 
 def in_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The values of an array in the given type."""
+    if array.type.equals(wanted):  # Arrow's cast of a struct with a field of no type breaks it
+        return array
     return _durations(array, wanted) if pa.types.is_interval(array.type) else array.cast(wanted)
+
+
+def in_schema(rows: _Rows, schema: pa.Schema) -> _Rows:
+    """The rows with their columns in the types of a schema; ValueError if it has other names."""
+    if rows.schema.names != schema.names:
+        raise ValueError(f"the columns are {rows.schema.names}, not {schema.names}")
+    columns = [in_type(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    return type(rows).from_arrays(columns, schema=schema)
 
 
 def _durations(intervals: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -100,7 +100,9 @@ def check_bounds(
         check_length(window, schema, problems)
     if limit is not None and not 1 <= limit <= INT_MAX:
         problems.add(
-            "LIMIT keeps at least one complex event for each position",
+            "LIMIT keeps at least one complex event for each position"
+            if limit < 1
+            else "LIMIT does not fit in 64 bits",
             place,
             expected=f"a whole number from 1 to {INT_MAX}",
             hint="leave LIMIT out to keep all",

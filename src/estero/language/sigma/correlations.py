@@ -14,6 +14,7 @@ from estero.language.sigma import tree as s
 from estero.language.sigma.documents import Document
 from estero.language.sigma.read import FAILURES, about
 from estero.language.tree.expressions import COMPARED
+from estero.language.tree.literals import INT_MAX
 
 _TYPES: Final = get_args(s.CorrelationType)
 _NUMBERS: Final = ("value_sum", "value_avg", "value_median")
@@ -122,6 +123,10 @@ def correlation_of_rule(
         _refuse_operators(condition, kind, len(references), error)
         if kind not in _NUMBERS and condition.count != int(condition.count):
             raise error("a number of events is a whole number", "correlation", "condition", hint="gte: 3")
+        if kind not in _NUMBERS and abs(condition.count) >= INT_MAX:
+            raise error(
+                f"a number of events is less than {INT_MAX}", "correlation", "condition", hint="gte: 3"
+            )
     bounds = tuple((cast("s.CountOperator", _SIGNS[one.op.name]), one.count) for one in conditions)
     _refuse_empty_ranges(bounds, kind, error)
     fieldref = read.condition.fieldref

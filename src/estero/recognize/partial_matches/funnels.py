@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from estero.answers.answer_schema import untaken
 from estero.automata.cea import EventPredicate
-from estero.classify.column_names import POSITION, event_column
+from estero.classify.column_names import POSITION, attribute_in, event_column
 from estero.events.database import lent_cursor
 from estero.events.sources import Source
 from estero.events.tables.shown_types import plain
@@ -65,7 +65,7 @@ def funnel_table(
         steps = connection.sql(_statement(len(levels), keys)).to_arrow_table()
     clock = time_type(source)
     taken = {"step", "part", "starts", "share", "median_wait"}
-    all_names = [untaken(name, taken) for name in (*names, *map(named, asked.payload))]
+    all_names = [untaken(name, taken) for name in (*map(attribute_in, names), *map(named, asked.payload))]
     shown = {name: steps[key] for name, key in zip(all_names, keys, strict=True)}
     shown["step"] = steps["step"].cast(pa.int64())
     shown["part"] = pa.array([plan.parts[step - 1] for step in steps["step"].to_pylist()], pa.string())

@@ -20,6 +20,7 @@ from estero.answers.answer_schema import (
 from estero.answers.wait import times_after
 from estero.classify.arrays import one_batch
 from estero.engine.int64 import saturated
+from estero.events.tables.shown_types import in_type
 from estero.plan.levels import PartialsPlan
 from estero.recognize.consumed import Consumed
 from estero.recognize.state_bytes import batch_as_array, batch_of_array
@@ -140,7 +141,9 @@ class Furthest:
             column = own.get(field.name) if partial is None else of_partials.get(partial)
             if partial == EXPIRED_TIME and not complete:
                 column = times_after(placed.stamp, self._window.length, field.type)
-            columns.append(pa.nulls(rows.num_rows, field.type) if column is None else column.cast(field.type))
+            columns.append(
+                pa.nulls(rows.num_rows, field.type) if column is None else in_type(column, field.type)
+            )
         return pa.table([*columns, placed.start, placed.stamp], schema=self._waited)
 
     @staticmethod

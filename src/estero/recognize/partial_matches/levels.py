@@ -13,7 +13,16 @@ from estero.answers.answer_schema import answer_schema
 from estero.answers.event_store import EventStore
 from estero.answers.report import key_column
 from estero.classify.arrays import as_key
-from estero.classify.column_names import BITS, KEYS, POSITION, TIME, numbered
+from estero.classify.column_names import (
+    BEGAN,
+    BITS,
+    KEYS,
+    POSITION,
+    REACHED,
+    TIME,
+    event_column,
+    numbered,
+)
 from estero.engine.batch import NO_PARTITION, EventBatch
 from estero.engine.levels.level_runs import LevelRuns, Reached
 from estero.engine.levels.run_levels import NEVER
@@ -30,13 +39,9 @@ START: Final = "start"
 """The column with the position of a start."""
 
 
-BEGAN: Final = "began"
-"""The column with the time of a start."""
-
-
 def level_column(level: int) -> str:
     """The column with the time at which a level, from 1, was first reached."""
-    return f"reached {level}"
+    return f"{REACHED}{level}"
 
 
 def consumed_by(plan: Plan | None, source: Source) -> Consumed | None:
@@ -65,9 +70,9 @@ def levels_reached(
 
     The last level's complex events are known up to time `until`. `shared` is the reading in common with
     others, and `consumed` is what the query forgets (`consumed_by`). The `threads` share the partition keys,
-    if any. Columns: ``start`` (int64, its position), ``began`` (int64, its time in ticks; its position
+    if any. Columns: ``start`` (int64, its position), `BEGAN` (int64, its time in ticks; its position
     without a time), the partition columns, and for each level the time at which it was first reached,
-    likewise, or NULL for never.
+    likewise, or NULL for never. The partition columns have the names of `event_column`.
     """
     levels = len(plan.parts)
     if plan.in_one is None:
@@ -93,6 +98,7 @@ def _schema(plan: LevelsPlan, source: Source, levels: int) -> pa.Schema:
     classification = plan.by_level[-1].classification
     keys = answer_schema((), source.classified_schema(classification), keys=plan.keys, positions=False)
     reached = [pa.field(level_column(level), pa.int64()) for level in range(1, levels + 1)]
+    keys = [field.with_name(event_column(field.name)) for field in keys]
     return pa.schema([pa.field(START, pa.int64()), pa.field(BEGAN, pa.int64()), *keys, *reached])
 
 
@@ -215,7 +221,7 @@ def _as_answered(run: SourceRun, level: int, consumed: Consumed | None) -> pa.Ta
     named = {
         START: first[START],
         BEGAN: first[begun].cast(pa.int64()),
-        **{name: first[name] for name in keys},
+        **{event_column(name): first[name] for name in keys},
         level_column(level): first[f"{end}_min_min"].cast(pa.int64()),
     }
     return pa.table(named)
@@ -233,9 +239,10 @@ def _seen(run: SourceRun, consumed: Consumed) -> Iterator[pa.RecordBatch]:
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    """The tables joined by start, with NULL where one has no row of a start."""
-    first, *others = tables
-    keys = [name for name in others[0].column_names if not name.startswith("reached ")]
-    for other in others:
-        first = first.join(other, keys=keys, join_type="full outer")
-    return first
+    """The tables side by side, a row for each start, with NULL where one has no row of it."""
+    together = pa.concat_tables(tables, promote_options="default")
+    levels = [name for name in together.column_names if name.startswith(REACHED)]
+    keys = [name for name in together.column_names if name not in levels]
+    # Arrow groups by columns of all kinds that keys have; it joins by none without values.
+    reached = together.group_by(keys).aggregate([(name, "min") for name in levels])
+    return reached.rename_columns({f"{name}_min": name for name in levels})

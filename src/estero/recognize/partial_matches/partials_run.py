@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from estero.answers.answer_schema import answer_schema, columns_alike, with_partial_columns
 from estero.answers.held_run import HeldRows
 from estero.answers.wait import times_after
-from estero.classify.column_names import POSITION
+from estero.classify.column_names import BEGAN, POSITION
 from estero.engine.int64 import saturated
 from estero.events.sources import Source
 from estero.plan.automaton import AutomatonPlan
@@ -20,7 +20,7 @@ from estero.plan.levels import PartialsPlan, of_single_events
 from estero.recognize.batch_columns import numbers_of
 from estero.recognize.consumed import Consumed
 from estero.recognize.excerpts import SharedReading
-from estero.recognize.partial_matches.levels import BEGAN, START, consumed_by, level_column, levels_reached
+from estero.recognize.partial_matches.levels import START, consumed_by, level_column, levels_reached
 from estero.recognize.recognition import Recognition
 from estero.recognize.source_run import time_type
 from estero.recognize.until import check_until

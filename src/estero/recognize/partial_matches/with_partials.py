@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from estero.answers.answer_schema import COMPLETE, STEPS, partial_of, schema_with_partials
 from estero.answers.held_run import HeldRows
 from estero.answers.run import Run
+from estero.events.tables.shown_types import in_type
 from estero.recognize.partial_matches.partials_run import PartialsRun
 from estero.recognize.source_run import SourceRun
 from estero.system.cached_property import cached_property
@@ -63,7 +64,7 @@ class WithPartialsRun(HeldRows):
         columns = [own.get(partial_of(field) or field.name) for field in self.schema]
         return pa.table(
             [
-                pa.nulls(size, field.type) if column is None else column.cast(field.type)
+                pa.nulls(size, field.type) if column is None else in_type(column, field.type)
                 for field, column in zip(self.schema, columns, strict=True)
             ],
             schema=self.schema,

@@ -21,7 +21,7 @@ from estero.classify.column_names import (
     value_name,
 )
 from estero.events.streams.batch_classifier import Incoming
-from estero.events.tables.shown_types import plain, plain_schema
+from estero.events.tables.shown_types import in_type, plain, plain_schema
 from estero.plan.plan import Classification
 from estero.recognize.excerpts import words_of_bits
 
@@ -68,7 +68,7 @@ class Conversion:
         if field.name.startswith(VALUES):
             name = self._values().get(field.name)
         if name in self.held.column_names and (self.now is not None or field.name.startswith(HELD)):
-            return self.held.column(name).cast(field.type)
+            return in_type(self.held.column(name), field.type)
         return pa.nulls(self.held.num_rows, field.type)
 
     def _words(self, schema: pa.Schema) -> dict[str, pa.Array]:

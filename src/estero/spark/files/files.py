@@ -78,7 +78,8 @@ def read_events(
     opened = _opened(here, csv_options) if here or not stores else []
     spark = session_with(stores.values(), master=master) if stores else local_session(master)
     frames = [store_frame(spark, store) for store in stores.values()]
-    return _together([*frames, *(_frame(spark, source, csv_options) for source in opened)])
+    frames += [_without_kinds(_frame(spark, source, csv_options), source) for source in opened]
+    return _together(frames)
 
 
 def _opened(path: Paths, csv_options: Mapping[str, object] | None) -> list[Input]:
@@ -113,6 +114,14 @@ def _frame(spark: SparkSession, source: Input, csv_options: Mapping[str, object]
         return typed(_together(frames), source.partitions)
     with jobs():
         return parquet_frame(spark, source.files, list(map(as_named, source.files)), source.partitions)
+
+
+def _without_kinds(frame: DataFrame, source: Input) -> DataFrame:
+    """The frame with columns of NULLs where a Parquet file has no type for them; Spark reads integers."""
+    from pyspark.sql.functions import lit
+
+    untyped = [field.name for field in source.written or () if pa.types.is_null(field.type)]
+    return frame.withColumns({name: lit(None) for name in untyped}) if untyped else frame
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame:
