@@ -164,6 +164,24 @@ def test_indices_of_any_width_of_slices_and_of_null_are_looked_up(indices: pa.Da
     assert seen == [(1, 0, 1 << 8), (3, 1, 0), (4, 0, 1 << 8), (6, 1, 0)]
 
 
+@pytest.mark.parametrize("strings", list(STRING_TYPES))
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_short_first_batch_does_not_decide_whether_many_rows_pass(strings: str, first: str) -> None:
+    named_a = EventPredicate(("A",), Comparison("=", Attribute("s"), Literal("a")))
+    kind = STRING_TYPES[strings]
+
+    def batch(names: list[str]) -> pa.RecordBatch:
+        columns = [pa.array(texts).cast(kind) for texts in (["A"] * len(names), names)]
+        return pa.RecordBatch.from_arrays(columns, ["type", "s"])
+
+    short, long = batch([first]), batch(["a", *["b"] * 4_999])
+    screen = screening.Screen(Classification((named_a,), Schema(), type_column="type"), short.schema)
+    assert sum(passed.num_rows for passed in screen.passed([short])) == (first == "a")
+    assert screen.passes_often == (first == "a")
+    assert sum(passed.num_rows for passed in screen.passed([long])) == 1
+    assert not screen.passes_often
+
+
 def test_without_a_type_column_a_predicate_on_another_type_is_false() -> None:
     named = Comparison("=", Attribute("s"), Literal("a"))
     table = pa.table({"s": ["a", "b", "a"], "n": [1, 2, 3]})

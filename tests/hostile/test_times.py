@@ -136,6 +136,23 @@ def test_the_reach_of_a_window_is_that_of_whole_numbers(
         assert out_of_reach(stamps, stamp, width) == sum(early < stamp - width for early in times)
 
 
+@pytest.mark.parametrize("width", [0, 1, 7, 40, 2**64 - 1])
+def test_so_is_it_where_stamps_are_consecutive_or_almost(width: int) -> None:
+    consecutive = list(range(-9, 31))
+    for times in (
+        consecutive,
+        [*consecutive[:20], consecutive[18], *consecutive[21:]],
+        [*consecutive[:-1], 31],
+    ):
+        times.sort()
+        for first in (0, 15, len(times)):
+            expected = [
+                5 + next(place for place, early in enumerate(times) if late - early <= width)
+                for late in times[first:]
+            ]
+            assert window_starts(np.array(times, np.int64), first, width, 5).tolist() == expected
+
+
 # --------------------------------------------------------------------------------------- named cases
 
 

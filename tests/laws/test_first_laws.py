@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engine.toys import tiny_pools
 from estero.answers.answer import Answer
 from estero.engine.runs.plain_runs import PlainRuns
 from estero.language.tree.query import QueryTree
@@ -18,6 +20,7 @@ from estero.recognize.recognition import Recognition
 from estero.reference.queries import Event
 from laws.test_kernel_laws import interpreted
 from laws.test_restart_laws import picked
+from laws.test_steps import long_stream
 from laws.test_whole_queries import FORMS, MOST, asked
 from strategies.full import full_queries
 from strategies.patterns import queries, streams
@@ -53,6 +56,21 @@ def test_python_says_the_same(tree: QueryTree, events: list[Event]) -> None:
     with interpreted():
         rows = repr(Answer(run).to_arrow().to_pylist())
     assert rows == repr(Answer(run).to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("python", [False, True])
+@pytest.mark.parametrize(
+    "pattern",
+    ["A ; B ; A", "A ; B+ ; A", "(A OR B)+ ; B", "A : B ; A", "A ; B ; A PARTITION BY [k]", "A ALL B ALL A"],
+)
+def test_rows_are_the_same_where_every_pool_has_to_grow(pattern: str, python: bool) -> None:
+    events = long_stream(7)
+    run = picked(query(f"SELECT * WHERE {pattern} WITHIN 20 EVENTS LIMIT 1").tree, events)
+    with patch.object(Recognition, "read_only", lambda self: self):
+        expected = Answer(run).to_arrow().to_pylist()
+    assert len(expected) > 50
+    with tiny_pools(), interpreted() if python else nullcontext():
+        assert Answer(run).to_arrow().to_pylist() == expected
 
 
 def test_only_limit_1_of_all_complex_events_lets_runs_keep_less() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from estero.classify.arrays import array_of, numbers_in
 from estero.classify.column_names import POSITION, TIME
-from estero.classify.vectors.taking import FEW_ROWS, column_taken, taken, taker_of
+from estero.classify.vectors.taking import FEW_ROWS, taken, taker_of
 from estero.events.tables.shown_types import plain
 
 _NUMBERS = frozenset({POSITION, TIME})
@@ -79,7 +79,7 @@ def _take_of(name: str, column: pa.Array) -> Take:
         if int(positions[-1]) - first == positions.size - 1:
             return lambda rows: array_of(rows + first if first else rows)
     if isinstance(column, pa.DictionaryArray) and not column.null_count:
-        texts, indices = column.dictionary, numbers_in(column.indices)
-        return lambda rows: plain(column_taken(texts, indices[rows]))
+        indices, take_text = numbers_in(column.indices), taker_of(column.dictionary)
+        return lambda rows: plain(take_text(indices.take(rows, mode="clip")))  # known rows: fewest checks
     take = taker_of(column)
     return lambda rows: plain(take(rows))

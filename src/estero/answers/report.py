@@ -81,9 +81,10 @@ class Reporter:
             [lookups[self._same.index(column)] for column in range(len(distinct))], np.bool_
         )
         self._lookup = self._lookup.reshape(len(distinct), sets)
-        kinds = [field.type for field in self.schema][len(self.schema) - len(shown) :]
+        kinds = self.schema.types[len(self.schema) - len(shown) :]
         self._lists = [(kind, list(kind.value_type)) for kind in kinds]
         """The types of the columns of labels, and the fields of events there."""
+        self._shown_columns = [(*map(event_column, item.attributes), *self._places) for item in shown]
         self._measures = measures_of(measures, events, keys, time) if measures else None
         if self._measures is not None:
             asked = [[label in labels for labels in label_sets] for label in self._measures.variables]
@@ -131,13 +132,13 @@ class Reporter:
         here = range(first, first + events.num_rows)
         selected = select_labels(matches.offsets, matches.marks, matches.event, self._lookup, here)
         lists: list[pa.Array] = []
-        for shown, same, (kind, fields) in zip(self.shown, self._same, self._lists, strict=True):
+        for names, same, (kind, fields) in zip(self._shown_columns, self._same, self._lists, strict=True):
             if same == len(lists):
                 offsets, chosen = selected[same]
-                names = (*map(event_column, shown.attributes), *self._places)
                 values = taking.taken(names, chosen)
                 items = pa.StructArray.from_arrays(values, fields=fields)
-                lists.append(pa.ListArray.from_arrays(array_of(offsets), items, type=kind))
+                buffers = [None, pa.py_buffer(offsets)]  # `from_arrays` would check the offsets
+                lists.append(pa.Array.from_buffers(kind, offsets.size - 1, buffers, children=[items]))
             columns.append(lists[same])
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 

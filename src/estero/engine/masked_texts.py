@@ -29,10 +29,9 @@ _FACTOR: Final = 0x14D049BB133111EB
 class ShortTable(NamedTuple):
     """Known texts of at most eight bytes, each in its own slot of a hash table, and the bits that each keeps.
 
-    The key of a text is its bytes as the highest ones of a number. Its sum with the length, which determines
-    the slot, is that of no other text, because no byte of UTF-8 is above 247. An empty slot has the length
-    -1. The bits of texts that are not known are in an additional slot, which is read for them: this avoids a
-    branch.
+    The key of a text is a number whose highest bytes are those of the text. The slot is computed from the sum
+    of key and length, which differs for any two texts because no byte of UTF-8 is above 247. An empty slot
+    has the length -1. An additional slot has the bits of unknown texts, so that no branch is needed.
     """
 
     keys: NDArray[np.uint64]
@@ -105,7 +104,7 @@ def _short_table(texts: Sequence[bytes], masks: NDArray[np.int64]) -> ShortTable
 
 @inlined
 def bits_of_short(table, word, length):  # type: ignore[no-untyped-def]
-    """The bits that a text keeps, of which `word` has the first eight bytes and maybe some behind it."""
+    """The bits that a text of this length keeps; `word` is the eight bytes from its start on."""
     rest = np.uint64(8 * (_WORD - length) & 63)
     key = word << rest if length > 0 else np.uint64(0)
     slot = np.int64((key + np.uint64(length)) * np.uint64(table.factor) >> np.uint64(table.shift))
@@ -115,7 +114,7 @@ def bits_of_short(table, word, length):  # type: ignore[no-untyped-def]
 
 @inlined
 def whole_words(ends, letters):  # type: ignore[no-untyped-def]
-    """The number of texts, the first ones, from whose start on eight bytes can be read."""
+    """The number of leading texts from whose starts eight bytes can be read."""
     number = ends.size - 1
     while number > 0 and np.int64(ends[number - 1]) + _WORD > letters.size:
         number -= 1

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from estero.engine.kernels import FLAG, FLAGS, INT64S, UINT32S, column, kernel
+from estero.engine.kernels import FLAG, FLAGS, INT64S, UINT32S, column, inlined, kernel
+
+_UINT8S = column(np.uint8)
 
 
 def rows_with_bits(
@@ -57,7 +59,10 @@ def rows_of_one(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The ascending rows of one column, with masks int64[values], that have some bit, and their bits."""
     chosen, bits = np.empty(indices.size, np.int64), np.empty(indices.size, np.int64)
-    number = _of_one(_unsigned(indices), masks, chosen, bits)
+    if indices.dtype.itemsize == 1:
+        number = _of_one_byte(np.ascontiguousarray(indices).view(np.uint8), masks, chosen, bits)
+    else:
+        number = _of_one(_unsigned(indices), masks, chosen, bits)
     return chosen[:number], bits[:number]
 
 
@@ -68,7 +73,10 @@ def rows_among(
     bits: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Those of some rows that keep some of their bits in another column; both arrays are overwritten."""
-    number = _of_chosen(_unsigned(indices), masks, rows, bits)
+    if indices.dtype.itemsize == 1:
+        number = _of_chosen_bytes(np.ascontiguousarray(indices).view(np.uint8), masks, rows, bits)
+    else:
+        number = _of_chosen(_unsigned(indices), masks, rows, bits)
     return rows[:number], bits[:number]
 
 
@@ -99,9 +107,9 @@ def _marked(marked, chosen):  # type: ignore[no-untyped-def]
     return number
 
 
-@kernel(UINT32S, INT64S, INT64S, INT64S)
-def _of_one(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
-    """Selects by one column uint32[rows]; fills chosen int64[rows], bits int64[rows]; returns how many."""
+@inlined
+def _choose(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+    """Selects by one column, indices [rows]; fills chosen int64[rows], bits int64[rows]; returns how many."""
     number = 0
     for row in range(indices.size):
         left = masks[indices[row]]
@@ -112,7 +120,19 @@ def _of_one(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
 
 
 @kernel(UINT32S, INT64S, INT64S, INT64S)
-def _of_chosen(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+def _of_one(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+    """See `_choose`."""
+    return _choose(indices, masks, chosen, bits)
+
+
+@kernel(_UINT8S, INT64S, INT64S, INT64S)
+def _of_one_byte(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+    """See `_choose`."""
+    return _choose(indices, masks, chosen, bits)
+
+
+@inlined
+def _choose_among(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
     """Keeps those of chosen int64[number] that keep some of their bits; returns how many."""
     number = 0
     for place in range(chosen.size):
@@ -122,6 +142,18 @@ def _of_chosen(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
         bits[number] = left
         number += left != 0
     return number
+
+
+@kernel(UINT32S, INT64S, INT64S, INT64S)
+def _of_chosen(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+    """See `_choose_among`."""
+    return _choose_among(indices, masks, chosen, bits)
+
+
+@kernel(_UINT8S, INT64S, INT64S, INT64S)
+def _of_chosen_bytes(indices, masks, chosen, bits):  # type: ignore[no-untyped-def]
+    """See `_choose_among`."""
+    return _choose_among(indices, masks, chosen, bits)
 
 
 @kernel(column(np.uint32, 2), column(np.int64, 2), FLAG, INT64S, column(np.int64, 2))

@@ -5,9 +5,10 @@ a predicate that says "this string column is one of these" is *screened* here by
 bit per predicate; the remainder, the *rest*, is evaluated by vector code (plain_reading.py) or SQL
 (classify.py). Only events that pass reach that stage, with their positions and masks.
 
-Columns are read in turn, by kernels, the most selective one of a sample first: texts are looked up among the
-literals (engine/masked_texts.py), indices into dictionaries are used directly (engine/masks.py), and rows
-without a bit are not looked at in the next column. Exactly those rows pass that have some bit in the end.
+Columns are read in turn, by kernels, the most selective one first, by a sample of the first rows: texts are
+looked up among the literals (engine/masked_texts.py), indices into dictionaries are used directly
+(engine/masks.py), and rows without a bit are not looked at in the next column. Exactly those rows pass that
+have some bit in the end.
 
 Measured (stock, a type and one of 100 names, nanoseconds of one core per event): a name and the choice of its
 rows take 2.3, and types 0.5 to 1 where 2 % are left, one load from memory for each. With all codes of both
@@ -53,7 +54,7 @@ ROWS: Final = 1 << 19
 _TOGETHER: Final = 1 << 19
 """The rows of the batches whose events are classified together: calls cost as much for few rows."""
 _SAMPLE: Final = 1 << 12
-"""The number of rows by which columns are ordered."""
+"""The number of rows, the first ones of the stream, by which columns are ordered."""
 _OFTEN: Final = 8
 """If the most selective column passes one of this many rows, dictionaries are looked up together."""
 
@@ -85,8 +86,10 @@ class Screen:
         self._keep_all = classification.keep_all
         self._reach, self._time = reach, classification.schema.time
         self._columns = [_ScreenedColumn(name, splits) for name in asked]
-        self._in_turn: list[_ScreenedColumn] | None = None
-        self.passes_often: bool = False
+        self._in_turn: list[_ScreenedColumn] = []
+        is_read_together = classification.keep_all or len(self._words) > 1
+        self._sampled = _Sampled(_SAMPLE if is_read_together else 0, dict.fromkeys(self._columns, 0))
+        self.passes_often: bool = is_read_together
         """Whether many rows pass, as far as is known: then batches are better read one by one."""
         self.pushed: tuple[()] | tuple[Mapping[str, frozenset[str]], ...] = (
             () if classification.keep_all else _pushed(splits)
@@ -131,8 +134,8 @@ class Screen:
 
     def _rows_and_words(self, batch: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows of a batch that may be relevant, and their words of bits."""
-        if self._in_turn is None:
-            self._in_turn = self._most_selective_first(batch.slice(0, _SAMPLE))
+        if self._sampled.rows < _SAMPLE:
+            self._in_turn = self._most_selective_first(batch.slice(0, _SAMPLE - self._sampled.rows))
         if not self._in_turn:
             from estero.engine.masks import rows_with_bits  # here, for schemas need no kernels
 
@@ -148,14 +151,17 @@ class Screen:
     def _most_selective_first(self, sample: pa.RecordBatch) -> list[_ScreenedColumn]:
         """The columns in the order in which they are read: the later ones only where the first ones pass.
 
-        Empty if they are better looked up together: of dictionaries, which cost little, if many rows pass.
+        The sample is added to the earlier ones. Empty if columns are better looked up together: dictionaries,
+        which cost little, if many rows pass.
         """
-        if self._keep_all or len(self._words) > 1:
-            self.passes_often = True
-            return []
-        passing = {column: column.rows(sample.column(column.name))[0].size for column in self._columns}
-        plain = any(_has_letters(sample.column(column.name)) for column in self._columns)
-        self.passes_often = _OFTEN * min(passing.values()) > sample.num_rows
+        rows, passing = self._sampled
+        passing = {
+            column: before + column.rows(sample.column(column.name))[0].size
+            for column, before in passing.items()
+        }
+        self._sampled = _Sampled(rows + sample.num_rows, passing)
+        plain = any(_has_letters(sample.column(column.name)) for column in passing)
+        self.passes_often = _OFTEN * min(passing.values()) > self._sampled.rows
         if self.passes_often and not plain and len(passing) > 1:
             return []
         return sorted(passing, key=lambda column: passing[column])
@@ -190,6 +196,13 @@ class Screen:
             return None if columns.known(self._time) is not None else columns.ticks(self._time)[part.rows]
         except OddValueError:  # the next reading explains the time
             return None
+
+
+class _Sampled(NamedTuple):
+    """The number of rows in the samples so far, and how many of them pass each column."""
+
+    rows: int
+    passing: Mapping[_ScreenedColumn, int]
 
 
 Part = tuple[pa.RecordBatch, int]

@@ -55,6 +55,9 @@ def taker_of(array: pa.Array) -> Callable[[NDArray[np.int64]], pa.Array]:
         ends, letters = ends_and_letters(array)
         if int(ends[-1]) - int(ends[0]) <= _SHORT * len(array):
             return lambda rows: _of_texts(array, ends, letters, rows)
+    if isinstance(array, pa.DictionaryArray):
+        indices = taker_of(array.indices)
+        return lambda rows: _with_dictionary(indices(rows), array)
     if pa.types.is_primitive(array.type) and not array.null_count and len(array):
         width, values = array.type.bit_width, array.buffers()[1]
         if width in _WIDTHS:
@@ -87,6 +90,11 @@ def _of_numbers(kind: pa.DataType, numbers: NDArray[np.signedinteger], rows: NDA
     """
     taken = numbers.take(rows, mode="clip")  # the rows are known, and this mode checks least
     return pa.Array.from_buffers(kind, rows.size, [None, pa.py_buffer(taken)], null_count=0)
+
+
+def _with_dictionary(indices: pa.Array, array: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary, of which the indices are known."""
+    return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)
 
 
 def _of_texts(
