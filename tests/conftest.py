@@ -52,8 +52,15 @@ def _real(name: str) -> Path:
     return path
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts files with most tests on Spark first: no process is left with a long one when others are done."""
+    """Marks what asks for the session, and puts files with most tests on Spark first.
+
+    So no process is left with a long one when others are done.
+    """
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
     many = Counter(item.path for item in items if item.get_closest_marker("spark"))
     items.sort(key=lambda item: -many[item.path])
 

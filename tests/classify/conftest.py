@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["duckdb", "rows", "spark", "spark-otherwise-set"])
+_ON_SPARK = [pytest.param(name, marks=pytest.mark.spark) for name in ("spark", "spark-otherwise-set")]
+
+
+@pytest.fixture(params=["duckdb", "rows", *_ON_SPARK])
 def evaluate(request: pytest.FixtureRequest) -> Iterator[Evaluate]:
     """Expressions on the engine of the test; Spark also in another zone and without its ANSI mode."""
     if request.param in {"duckdb", "rows"}:
