@@ -328,7 +328,10 @@ class _Files:
         """These files, or adjacent ones of the same columns and types, where files have types."""
         if len(self.files) == 1 or self.form not in _TYPED:
             return [self]
-        groups = [tuple(files) for _, files in itertools.groupby(self.files, _TYPED[self.form])]
+        columns = {file: _TYPED[self.form](file) for file in self.files}
+        if None in columns.values():  # whoever reads the files says why one cannot be read
+            return [self]
+        groups = [tuple(files) for _, files in itertools.groupby(self.files, columns.__getitem__)]
         return [self] if len(groups) == 1 else [replace(self, path=one[0], files=one) for one in groups]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -166,7 +167,8 @@ def columns_in_footer(file: str) -> frozenset[tuple[str, str, str]] | None:
     import pyarrow.parquet  # see above
 
     try:
-        columns = pyarrow.parquet.read_metadata(file).schema
+        with Path(file).open("rb") as opened:  # Arrow takes a name with a colon for an address
+            columns = pyarrow.parquet.read_metadata(opened).schema
     except (pa.ArrowException, OSError):
         return None
     described = (columns.column(place) for place in range(len(columns)))
