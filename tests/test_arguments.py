@@ -42,6 +42,10 @@ WRONG: dict[str, Callable[[], object]] = {
         estero.prev, "x.a"
     ),
     "events() takes a string as text, not a Table": lambda: any_of(events, STREAM),
+    "rules() takes a mapping or a string or a path or a list of strings or paths as rules, "
+    "not a dict with the key 3 in it": lambda: any_of(estero.rules, {"a": QUERY, 3: QUERY}),
+    "rules() takes a mapping or a string or a path or a list of strings or paths as rules, "
+    "not a list with a Query in it": lambda: any_of(estero.rules, [estero.query(QUERY)]),
 }
 
 

@@ -64,21 +64,25 @@ def _function(function: Any) -> Any:
 class _Kind:
     """What an annotation allows: a test of values, its words, its constants, the kind of a list's parts.
 
-    One that is `of_class` asks the class of a value alone.
+    A mapping has a kind of `keys` in place of that. One that is `of_class` asks the class of a value alone.
     """
 
     allows: Callable[[Any], bool]
     words: tuple[str, ...] = ()
     constants: tuple[Any, ...] = ()
     part: _Kind | None = None
+    keys: _Kind | None = None
     of_class: bool = False
 
     def refused(self, value: object) -> str:
-        """The words for a value that is not allowed; for a list also its first part that is not."""
+        """The words for a value that is not allowed; for a list or a dict also its first part that is not."""
         text = shown(value)
-        if self.part is not None and isinstance(value, list | tuple):
-            wrong = next((part for part in value if not self.part.allows(part)), None)
-            return text if wrong is None else f"{text} with {shown(wrong)} in it"
+        part = self.keys if isinstance(value, dict) else self.part
+        if part is None or not isinstance(value, list | tuple | dict):
+            return text
+        for item in value:
+            if not part.allows(item):
+                return f"{text} with {'the key ' * isinstance(value, dict)}{shown(item)} in it"
         return text
 
 
@@ -312,8 +316,9 @@ def _one_of(kinds: Collection[_Kind]) -> _Kind:
         return _ANY
     constants = tuple(constant for kind in kinds for constant in kind.constants)
     part = next((kind.part for kind in kinds if kind.part is not None), None)
+    keys = next((kind.keys for kind in kinds if kind.keys is not None), None)
     if not all(kind.of_class for kind in kinds):
-        return _Kind(lambda value: any(kind.allows(value) for kind in kinds), words, constants, part)
+        return _Kind(lambda value: any(kind.allows(value) for kind in kinds), words, constants, part, keys)
     known: dict[type, bool] = {}  # thousands of queries are made of a few classes
 
     def allows(value: Any) -> bool:
@@ -333,7 +338,9 @@ def _generic(name: str, parts: list[_Kind]) -> _Kind:
         return _Kind(lambda value: isinstance(value, tuple | list), ("a tuple",))
     if name in ("Mapping", "dict"):
         return _Kind(
-            lambda value: isinstance(value, Mapping) and all(map(parts[0].allows, value)), ("a mapping",)
+            lambda value: isinstance(value, Mapping) and all(map(parts[0].allows, value)),
+            ("a mapping",),
+            keys=parts[0],
         )
     if name in ("Sequence", "SequenceOf", "list", "Iterable"):
         words = (f"a list of {of}" if of else "a list",)
