@@ -259,10 +259,11 @@ def test_what_spark_would_read_otherwise_is_refused(spark: SparkSession, tmp_pat
     path.write_text("v\n1\n\n2\n", encoding="utf-8")
     with pytest.raises(DataError, match="a line is blank, and Spark would skip it"):
         there(spark, path)
-    path.write_text("n,t\n1,2024-01-01 00:00:00.123456789\n", encoding="utf-8")
-    assert types(path)["t"] == "TIMESTAMP_NS"
-    with pytest.raises(DataError, match="column 't': the timestamps have nanoseconds, and those of Spark"):
-        there(spark, path)
+    for zone, kind in (("", "TIMESTAMP_NS"), ("Z", "TIMESTAMPTZ_NS")):
+        path.write_text(f"n,t\n1,2024-01-01 00:00:00.123456789{zone}\n", encoding="utf-8")
+        assert types(path)["t"] == kind
+        with pytest.raises(DataError, match="column 't': the timestamps have nanoseconds, and those of Sp"):
+            there(spark, path)
     path = tmp_path / "events.json"
     path.write_text('{"a": 1,\n"b": 2}\n{"a": 2}\n', encoding="utf-8")
     assert here(path).num_rows == 2

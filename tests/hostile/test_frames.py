@@ -267,6 +267,26 @@ def test_nanoseconds_and_zones_are_in_every_output(zone: str | None) -> None:
     assert short(time).startswith(digits)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("zone", "shown"), [("+05:30", "+05:30"), ("UTC", "Z"), ("Asia/Tokyo", "+0900"), (None, "")]
+)
+def test_nanoseconds_and_offsets_are_read_from_text_files(
+    zone: str | None, shown: str, suffix: str, tmp_path: Path
+) -> None:
+    moment = pd.Timestamp(NANOSECOND, tz="UTC").tz_convert(zone)
+    text = f"{moment.strftime('%Y-%m-%dT%H:%M:%S')}.123456789{shown}"
+    path = tmp_path / f"events.{suffix}"
+    if suffix == "csv":
+        path.write_text(f"kind,t\nA,{text}\nB,2024-03-30 12:00:01\n", encoding="utf-8")
+    else:
+        rows = [{"kind": "A", "t": text}, {"kind": "B", "t": "2024-03-30 12:00:01"}]
+        path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    (found,) = PAIRS.run(path, type="kind", time="t")
+    assert found.start_time == (moment if zone is None else moment.tz_convert("UTC"))
+    assert found.start_time.nanosecond == 789
+
+
 @pytest.mark.parametrize("zone", ZONES)
 def test_recognizers_keep_zones_and_nanoseconds_past_a_snapshot(zone: str | None) -> None:
     events = timed(zone)

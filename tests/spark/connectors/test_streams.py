@@ -239,7 +239,7 @@ def test_a_streaming_query_recognizes_one_query(spark: SparkSession, events: Pat
         ({"share": 10**6}, "share is a whole number from 1 to 100,000, not 1000000"),
         ({"partitions": 5000}, "partitions is a whole number from 1 to 4,096, not 5000"),
         ({"lateness": "5 parsecs"}, "a lateness is a duration such as '5 seconds', not '5 parsecs'"),
-        ({"lateness": "-3 seconds"}, "a lateness is a duration such as '5 seconds', not '-3 seconds'"),
+        ({"lateness": "-3 seconds"}, "a lateness cannot be negative: -3 seconds"),
         ({"lateness": True}, "a lateness is a duration such as '5 seconds', not True"),
         ({"lateness": "900000 days"}, "a lateness is less than 292 years, not 900000 days"),
     ],

@@ -59,6 +59,7 @@ _TYPES: Sequence[tuple[Text, str]] = (
     (Text.DATE | Text.TIME, "TIMESTAMP"),
     (Text.DATE | Text.TIME | Text.NANO, "TIMESTAMP_NS"),
     (Text.DATE | Text.TIME | Text.ZONED, "TIMESTAMP WITH TIME ZONE"),
+    (Text.DATE | Text.TIME | Text.NANO | Text.ZONED, "TIMESTAMPTZ_NS"),
 )
 
 
@@ -167,10 +168,11 @@ def _tests(text: str) -> list[tuple[Text, str, str]]:
         (Text.NAMED, f"{lower} IN ({named})", f"{Text.FLOAT | Text.NAMED:d}"),
         (Text.DATE, f"{_full_match(text, _DATE)} AND TRY_CAST({text} AS DATE) IS NOT NULL", f"{Text.DATE:d}"),
         (Text.ZONED, _is_time(text, _TIME_TEXT + _OFFSET), f"{Text.ZONED:d}"),
+        (Text.NANO, _is_time(text, _NANO_TEXT, "TIMESTAMP_NS"), f"{Text.NANO:d}"),
         (
-            Text.NANO,
-            f"{_full_match(text, _NANO_TEXT)} AND TRY_CAST({text} AS TIMESTAMP_NS) IS NOT NULL",
-            f"{Text.NANO:d}",
+            Text.NANO | Text.ZONED,
+            _is_time(text, _NANO_TEXT + _OFFSET, "TIMESTAMPTZ_NS"),
+            f"{Text.NANO | Text.ZONED:d}",
         ),
     ]
 
@@ -184,8 +186,8 @@ def _canonical_time(text: str) -> str:
     return f"({shape} AND CAST(TRY_CAST({text} AS TIMESTAMP) AS VARCHAR) = {text})"
 
 
-def _is_time(text: str, pattern: str) -> str:
-    return f"({_full_match(text, pattern)} AND TRY_CAST({text} AS TIMESTAMPTZ) IS NOT NULL)"
+def _is_time(text: str, pattern: str, kind: str = "TIMESTAMPTZ") -> str:
+    return f"({_full_match(text, pattern)} AND TRY_CAST({text} AS {kind}) IS NOT NULL)"
 
 
 def _full_match(text: str, pattern: str) -> str:

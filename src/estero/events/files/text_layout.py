@@ -44,6 +44,7 @@ _TIMES: Mapping[str, Text] = {
     "TIMESTAMP_NS": _LOCAL | Text.NANO,
     "TIMESTAMPTZ": _LOCAL | Text.ZONED,
     "TIMESTAMP WITH TIME ZONE": _LOCAL | Text.ZONED,
+    "TIMESTAMPTZ_NS": _LOCAL | Text.ZONED | Text.NANO,
 }
 """The classes of texts that a type of times holds without loss."""
 _COARSE = ("DATE", "TIMESTAMP_S", "TIMESTAMP_MS")

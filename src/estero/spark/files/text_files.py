@@ -189,7 +189,7 @@ def _comment(part: Part, options: Mapping[str, object]) -> str:
 
 
 def _check_known(column: TextColumn, file: str) -> None:
-    if column.type == "TIMESTAMP_NS":
+    if column.type in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
         raise DataError(
             "the timestamps have nanoseconds, and those of Spark microseconds",
             file=file,
