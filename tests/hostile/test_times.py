@@ -97,7 +97,7 @@ def test_windows_over_extreme_times_hold_what_the_reference_says(
     st.sampled_from(list(PATTERNS)),
     streams(),
     LENGTHS,
-    st.sampled_from([0, 3, 2**62, GREATEST, 2**63, 2**65]),
+    st.sampled_from([0, 3, 2**62, GREATEST]),
     st.data(),
 )
 def test_pushed_events_of_extreme_times_are_late_and_found_as_said(
