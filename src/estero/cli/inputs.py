@@ -173,7 +173,7 @@ def load_predicates(modules: Sequence[str] | None) -> None:
                 raise click.BadParameter(f"{name} cannot be run", param_hint="--predicates")
             try:
                 spec.loader.exec_module(module_from_spec(spec))
-            except Exception as error:  # whatever a program of the user's raises
+            except Exception as error:  # a program of the user may raise anything
                 raise _broken(name, error) from error
             continue
         if not name or name.startswith("."):  # Python would take it for a relative import

@@ -78,7 +78,7 @@ class Decoder:
         return Decoded(wanted, [*raw.dead, *dead], table.num_rows - wanted.num_rows)
 
     def _few(self, rows: Sequence[dict[str, Any]]) -> FewEvents | None:
-        """A few events, all of which are plainly of the types of the columns; None if one may not be."""
+        """A few events whose values have the types of the columns; None if a value has to be converted."""
         columns: list[Values] = []
         for name, kind in self._columns:
             column = plain_values([row.get(name) for row in rows], kind)
@@ -211,7 +211,7 @@ def objects(texts: Sequence[bytes]) -> Objects:
 
 
 def _all_of(rows: Sequence[dict[str, Any]], texts: Sequence[bytes]) -> Objects:
-    """The objects of texts each of which has one."""
+    """The result of `objects` where every text is an object."""
     return rows, texts, range(len(texts)), {}
 
 

@@ -93,7 +93,7 @@ def _of_numbers(kind: pa.DataType, numbers: NDArray[np.signedinteger], rows: NDA
 
 
 def _with_dictionary(indices: pa.Array, array: pa.DictionaryArray) -> pa.Array:
-    """The values of a dictionary, of which the indices are known."""
+    """The values of a dictionary at known indices."""
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)
 
 

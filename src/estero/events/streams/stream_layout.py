@@ -152,7 +152,7 @@ def layout_of(scan: Scan, lateness: Lateness | None = None, keep: Keep | None = 
 
 
 def _refuse_unions(schemas: Mapping[str, pa.Schema]) -> None:
-    """Raises `DataError` for a column of unions, of which Arrow makes no empty ones."""
+    """Raises `DataError` for a column of unions: Arrow cannot make an empty one."""
     for schema in schemas.values():
         for field in schema:
             if has_within(field.type, pa.types.is_union):

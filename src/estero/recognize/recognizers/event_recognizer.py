@@ -27,7 +27,7 @@ T = TypeVar("T")
 class _Unbroken:
     """Holds the lock of a turn: other threads finish a batch first. After an error no turn follows.
 
-    It has no generator, which a push of a few events would notice.
+    A class rather than a generator, whose cost shows in pushes of a few events.
     """
 
     __slots__ = ("_turn",)

@@ -85,7 +85,7 @@ class Intake:
         self.ask: Ask | None = None
         """What a few events that pass are asked before they are classified, if anything."""
         self.may_want: Callable[[FewEvents], bool] | None = None
-        """Whether a condition may want some of a few events; None if nobody knows."""
+        """Tells whether a condition may want one of a few events; None if there is no such test."""
         self._nothing: Any = empty_batch(self.schema)
         self._places = {name: self.schema.get_field_index(name) for name in (POSITION, TIME)}
         self.time_type: Any | None = time_type(source)
@@ -207,7 +207,7 @@ class Intake:
         ]
 
     def _unwanted(self, events: FewEvents) -> Incoming | None:
-        """A few events that may pass, if it is plain that no condition wants one of them."""
+        """A few events that may pass and that no condition wants; None if a condition may want one."""
         if self.may_want is None or self._layout.keep or self.may_want(events):
             return None
         opened = self._classifier.counted(events)

@@ -113,7 +113,7 @@ class Dispatcher:
         return asked if any(layer.may_hold(batch).any() for layer, batch in asked) else None
 
     def may_want(self, events: FewEvents) -> bool:
-        """Whether a condition may hold for one of a few events, of which it suffices to know some values."""
+        """Whether a condition may hold for one of a few events, by the values that conditions require."""
         return any(layer.may_want(events) for layer in self._layers)
 
     def held(self, events: pa.RecordBatch, asked: AskedLayers | None = None) -> HeldRows | None:
